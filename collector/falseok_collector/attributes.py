@@ -11,7 +11,8 @@ from msgspec import Meta, Struct
 MAX_BLOCK_IDS = 4096
 """Block-id lists longer than this are cut; the digest always covers the whole list."""
 
-class Attributes(Struct, omit_defaults=True, kw_only=True, frozen=True):
+
+class Attributes(Struct, omit_defaults=True, kw_only=True):
     """Base of all attribute structs. `event_name` is the name the attributes travel under."""
 
     event_name: ClassVar[str] = ""
@@ -20,7 +21,9 @@ class Attributes(Struct, omit_defaults=True, kw_only=True, frozen=True):
 class KvGroup(Struct, omit_defaults=True, kw_only=True, frozen=True):
     """One KV cache group of the hybrid memory allocator (vLLM `KVCacheGroupSpec`)."""
 
-    kind: Annotated[str, Meta(description="Class of the group's KV cache spec, for example FullAttentionSpec.")] = ""
+    kind: Annotated[
+        str, Meta(description="Class of the group's KV cache spec, for example FullAttentionSpec.")
+    ] = ""
     layers: Annotated[int, Meta(description="Layers in the group.")] = 0
     block_size: Annotated[int, Meta(description="Tokens per block of the group.")] = 0
     sliding_window: Annotated[int, Meta(description="Window in tokens, 0 when there is none.")] = 0
@@ -44,19 +47,24 @@ class EngineConfig(Attributes):
     role: Annotated[str, Meta(description="kv_role: kv_producer, kv_consumer or kv_both.")] = ""
     kv_connector: Annotated[str, Meta(description="Connector class named in --kv-transfer-config.")] = ""
     versions: Annotated[
-        dict[str, str], Meta(description="Versions by package: vllm, nixl, torch, nixl_connector, python, falseok.")
+        dict[str, str],
+        Meta(description="Versions by package: vllm, nixl, torch, nixl_connector, python, falseok."),
     ] = {}
     kv_transfer_config: Annotated[
         dict[str, Any], Meta(description="The whole --kv-transfer-config, credentials redacted.")
     ] = {}
     factors: Annotated[
         dict[str, Any],
-        Meta(description="Factors of the NIXL compatibility hash by name, verbatim as the engine hashed them."),
+        Meta(
+            description="Factors of the NIXL compatibility hash by name, verbatim as the engine hashed them."
+        ),
     ] = {}
     factors_compared: Annotated[
         dict[str, str], Meta(description="The same factors normalised for comparison across engines.")
     ] = {}
-    compatibility_hash: Annotated[str, Meta(description="SHA-256 the engine advertises in the NIXL handshake.")] = ""
+    compatibility_hash: Annotated[
+        str, Meta(description="SHA-256 the engine advertises in the NIXL handshake.")
+    ] = ""
     enforce_handshake_compat: Annotated[
         bool | None, Meta(description="Whether this engine compares the hash when it starts a handshake.")
     ] = None
@@ -73,7 +81,9 @@ class EngineConfig(Attributes):
     ] = None
     kv_groups: Annotated[list[KvGroup], Meta(description="KV cache groups in order.")] = []
     block_size: Annotated[int, Meta(description="Logical block size in tokens.")] = 0
-    physical_blocks_per_logical_block: Annotated[int, Meta(description="Kernel blocks in a logical block.")] = 0
+    physical_blocks_per_logical_block: Annotated[
+        int, Meta(description="Kernel blocks in a logical block.")
+    ] = 0
     num_blocks: Annotated[int, Meta(description="Blocks in the pool, as advertised.")] = 0
     kv_cache_layout: Annotated[str, Meta(description="Advertised KV cache layout, for example HND.")] = ""
     region_count: Annotated[int, Meta(description="Memory regions registered with NIXL.")] = 0
@@ -92,9 +102,13 @@ class EngineConfig(Attributes):
     quantization: str = ""
     max_model_len: Annotated[int, Meta(description="Tokens.")] = 0
     speculative_config: Annotated[dict[str, Any], Meta(description="Empty when speculation is off.")] = {}
-    rope_parameters: Annotated[dict[str, Any], Meta(description="RoPE parameters of the model configuration.")] = {}
+    rope_parameters: Annotated[
+        dict[str, Any], Meta(description="RoPE parameters of the model configuration.")
+    ] = {}
     chat_template_hash: Annotated[str, Meta(description="SHA-256 of the chat template in use.")] = ""
-    model_runner: Annotated[str, Meta(description="Class of the model runner, with v1 or v2 where known.")] = ""
+    model_runner: Annotated[
+        str, Meta(description="Class of the model runner, with v1 or v2 where known.")
+    ] = ""
     cuda_graph_mode: str = ""
     enforce_eager: bool | None = None
     prefix_caching: bool | None = None
@@ -135,7 +149,9 @@ class KvHandshake(Attributes):
         ),
     ] = ""
     local_hash: Annotated[str, Meta(description="Compatibility hash of this engine.")] = ""
-    remote_hash: Annotated[str, Meta(description="Compatibility hash of the peer, where the failure names it.")] = ""
+    remote_hash: Annotated[
+        str, Meta(description="Compatibility hash of the peer, where the failure names it.")
+    ] = ""
     enforce_handshake_compat: bool | None = None
     exception_class: str = ""
     exception_message: Annotated[str, Meta(description="Cut at 2,000 characters.")] = ""
@@ -155,7 +171,9 @@ class KvOffer(Attributes):
 
     block_ids: Annotated[
         list[list[int]],
-        Meta(description="Logical block ids per group, exactly as in remote_block_ids, at most 4,096 in all."),
+        Meta(
+            description="Logical block ids per group, exactly as in remote_block_ids, at most 4,096 in all."
+        ),
     ] = []
     block_counts: Annotated[list[int], Meta(description="Blocks per group, before any cut.")] = []
     truncated: bool = False
@@ -164,7 +182,8 @@ class KvOffer(Attributes):
     prompt_tokens: int = 0
     output_tokens: int = 0
     remote_num_tokens: Annotated[int, Meta(description="Token count told to decode; 0 when absent.")] = 0
-    token_ids_hash: Annotated[str, Meta(description="Keyed hash of the prompt token ids.")] = ""
+    token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
+    tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
     salt_id: str = ""
     lora: str = ""
 
@@ -242,9 +261,9 @@ class KvReadEnd(Attributes):
     ] = ""
     stage: Annotated[str, Meta(description="handshake, setup, check, telemetry, release or notify.")] = ""
     nixl_state: str = ""
-    reported_as_received: Annotated[
-        bool, Meta(description="The worker then told the scheduler that the request was received.")
-    ] = False
+    post_processing_due: Annotated[
+        bool | None, Meta(description="Whether received blocks still needed conversion when it failed.")
+    ] = None
     duration_seconds: Annotated[float, Meta(description="From post to the poll that saw the end.")] = 0.0
     bytes: int = 0
     descriptors: int = 0
@@ -258,13 +277,16 @@ class SchedAdmit(Attributes):
 
     event_name: ClassVar[str] = "sched.admit"
 
-    leg: Annotated[str, Meta(description="prefill (do_remote_decode), decode (do_remote_prefill) or local.")] = ""
+    leg: Annotated[
+        str, Meta(description="prefill (do_remote_decode), decode (do_remote_prefill) or local.")
+    ] = ""
     remote_engine_id: str = ""
     remote_request_id: str = ""
     offer_digest: Annotated[str, Meta(description="Digest of the incoming remote_block_ids.")] = ""
     remote_num_tokens: int = 0
     prompt_tokens: int = 0
-    token_ids_hash: str = ""
+    token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
+    tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
     salt_id: str = ""
     lora: str = ""
 
@@ -279,7 +301,8 @@ class SchedWaitRemote(Attributes):
     prompt_tokens: int = 0
     block_counts: Annotated[list[int], Meta(description="Blocks allocated per group.")] = []
     remote_num_tokens: int = 0
-    token_ids_hash: str = ""
+    token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
+    tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
     salt_id: str = ""
 
 
@@ -382,7 +405,9 @@ class CollectorHeartbeat(Attributes):
 
     process: str = ""
     events_emitted: int = 0
-    events_dropped: Annotated[int, Meta(description="Lost because the ring was full; each leaves a gap in seq.")] = 0
+    events_dropped: Annotated[
+        int, Meta(description="Lost because the ring was full; each leaves a gap in seq.")
+    ] = 0
     events_spilled: Annotated[int, Meta(description="Lost because the spool passed its bound.")] = 0
     segments_dropped: Annotated[int, Meta(description="Spool segments removed because of the bound.")] = 0
     sink_errors: int = 0

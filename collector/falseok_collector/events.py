@@ -41,7 +41,9 @@ class Envelope(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_
     """
 
     v: Annotated[int, msgspec.Meta(ge=1, le=CONTRACT_VERSION, description="Contract version.")]
-    id: Annotated[str, msgspec.Meta(min_length=3, max_length=256, description="`<boot>-<seq>`; kept on re-delivery.")]
+    id: Annotated[
+        str, msgspec.Meta(min_length=3, max_length=256, description="`<boot>-<seq>`; kept on re-delivery.")
+    ]
     ts: Annotated[_Micros, msgspec.Meta(description="Wall clock, microseconds since the epoch, UTC.")]
     mono: Annotated[_Micros, msgspec.Meta(description="Monotonic clock of the host, microseconds.")]
     boot: Annotated[str, msgspec.Meta(min_length=1, max_length=128, description="Id of the process start.")]

@@ -1,0 +1,78 @@
+"""What an API server process shows: its configuration, the engine requests it makes, and what clients get."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from falseok_collector import tap
+from falseok_collector.emitter import Emitter
+from falseok_collector.engine_config import engine_config, side_channel
+from falseok_collector.hooks.probe import Call, Probe
+from falseok_collector.identity import external_id_of
+
+
+class ApiServerObserver:
+    """Observers of one API server process."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        self._vllm_config: Any = None
+
+    def after_async_llm(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
+        """The engine client is up: this process serves, and knows the engine's id."""
+        vllm_config = call.instance.vllm_config
+        self._vllm_config = vllm_config
+        emitter = self._emitter
+        emitter.process = "api_server"
+        transfer = vllm_config.kv_transfer_config
+        emitter.engine_id = str(transfer.engine_id) if transfer is not None else ""
+        emitter.group = emitter.group or side_channel()
+        if transfer is not None:
+            emitter.emit(engine_config(vllm_config, "api_server"))
+
+    def before_add_request(self, call: Call) -> None:
+        """The output processor registers an engine request inside the task that serves an exchange."""
+        exchange = tap.CURRENT.get()
+        if exchange is None:
+            return
+        request = call.argument("request")
+        exchange.engine_requests.append((request.request_id, request.external_req_id or ""))
+        parameters = (getattr(request.sampling_params, "extra_args", None) or {}).get(
+            "kv_transfer_params"
+        ) or {}
+        if parameters.get("do_remote_decode"):
+            exchange.kv_transfer_in = "remote_decode"
+        elif parameters.get("do_remote_prefill"):
+            exchange.kv_transfer_in = "remote_prefill"
+
+    def around_application(self, probe: Probe, wrapped: Any, call: Call) -> Coroutine[Any, Any, None]:
+        """Watch the endpoints that generate text; everything else passes untouched."""
+        scope = call.argument("scope", {})
+        kind = scope.get("type") if isinstance(scope, dict) else None
+        if kind == "lifespan":
+            probe.observe(self._report_arguments, call.instance)
+        if kind != "http" or scope.get("path") not in tap.TAPPED_PATHS:
+            application: Coroutine[Any, Any, None] = wrapped(*call.args, **call.kwargs)
+            return application
+        return tap.watch(
+            wrapped,
+            scope,
+            call.argument("receive"),
+            call.argument("send"),
+            guard=probe.observe,
+            done=self._done,
+        )
+
+    def _done(self, exchange: tap.Exchange) -> None:
+        internal, external = exchange.engine_requests[0] if exchange.engine_requests else ("", "")
+        self._emitter.emit(
+            exchange.to_attributes(),
+            request_id=internal,
+            external_id=exchange.header_id or external_id_of(internal or external),
+            traceparent=exchange.traceparent,
+        )
+
+    def _report_arguments(self, application: Any) -> None:
+        """At start-up of the application its parsed arguments are known: parsers and chat template."""
+        arguments = getattr(application.state, "args", None)
+        if arguments is not None and self._vllm_config is not None and self._emitter.engine_id:
+            self._emitter.emit(engine_config(self._vllm_config, "api_server", api_arguments=arguments))

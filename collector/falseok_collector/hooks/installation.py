@@ -1,0 +1,120 @@
+"""Installs the hook table: each hook when vLLM first imports the module it targets, never earlier.
+
+Importing vLLM's modules ourselves would load NIXL and UCX, with their side effects, in processes that never
+use them.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import wrapt
+
+from falseok_collector.attributes import CollectorHookUnavailable, HookState
+from falseok_collector.emitter import Emitter
+from falseok_collector.hooks.api_server import ApiServerObserver
+from falseok_collector.hooks.probe import Probe
+from falseok_collector.hooks.scheduler import SchedulerObserver
+from falseok_collector.hooks.table import Hook, agent_hooks, hook_table
+from falseok_collector.hooks.worker import WorkerObserver
+
+
+class Installation:
+    """All hooks of one process."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        self._worker = WorkerObserver(emitter)
+        self.hooks = hook_table(self._worker, SchedulerObserver(emitter), ApiServerObserver(emitter))
+        self._probes = {hook.name: self._probe(hook) for hook in self.hooks}
+        self._agent_probes = [
+            Probe(
+                hook.name,
+                f"nixl_agent:{hook.name.rpartition('.')[2]}",
+                after=hook.after,
+                failed=hook.failed,
+                report=self._report,
+                raise_inside=emitter.settings.raise_in_hooks,
+            )
+            for hook in agent_hooks(self._worker)
+        ]
+        self._worker.nixl_probes = self._agent_probes
+        self._installed = False
+
+    def install(self) -> None:
+        """Arm every hook; idempotent. Modules that are imported already are wrapped at once."""
+        if self._installed:
+            return
+        self._installed = True
+        self._emitter.hook_states = self.states
+        for module in dict.fromkeys(hook.module for hook in self.hooks):
+            wrapt.register_post_import_hook(self._imported, module)
+
+    def uninstall(self) -> None:
+        """Put every original back. Hooks whose module was not imported yet stay unarmed from now on."""
+        self._installed = False
+        for probe in self.probes():
+            probe.uninstall()
+
+    def probes(self) -> list[Probe]:
+        """Every probe, wrapped or not."""
+        return [*self._probes.values(), *self._agent_probes]
+
+    def states(self) -> list[HookState]:
+        """State and counts of every hook, for the heartbeat."""
+        return [probe.snapshot() for probe in self.probes()]
+
+    def _probe(self, hook: Hook) -> Probe:
+        return Probe(
+            hook.name,
+            f"{hook.module}:{hook.attributes[0]}",
+            before=hook.before,
+            after=hook.after,
+            failed=hook.failed,
+            around=hook.around,
+            finally_=self._emitter.start if hook.starts_sender else None,
+            report=self._report,
+            raise_inside=self._emitter.settings.raise_in_hooks,
+        )
+
+    def _imported(self, module: ModuleType) -> None:
+        if not self._installed:
+            return
+        for hook in self.hooks:
+            if hook.module == module.__name__:
+                probe = self._probes[hook.name]
+                try:
+                    owner, attribute = _resolve(module, hook.attributes)
+                    probe.install(owner, attribute, hook.parameters)
+                except Exception as error:  # noqa: BLE001 - an import of vLLM must not fail because of us
+                    probe.count_error(error)
+
+    def _report(self, hook: str, target: str, reason: str, detail: str) -> None:
+        vllm = sys.modules.get("vllm")
+        self._emitter.emit(
+            CollectorHookUnavailable(
+                hook=hook,
+                target=target,
+                reason=reason,
+                detail=detail,
+                vllm_version=str(getattr(vllm, "__version__", "")),
+            )
+        )
+
+
+def _resolve(module: ModuleType, names: tuple[str, ...]) -> tuple[Any, str]:
+    """Owner and attribute of the first name that exists, of the first name when none does."""
+    for name in names:
+        owner, attribute = _owner(module, name)
+        if owner is not None and attribute in vars(owner):
+            return owner, attribute
+    owner, attribute = _owner(module, names[0])
+    return (module if owner is None else owner), (names[0] if owner is None else attribute)
+
+
+def _owner(module: ModuleType, name: str) -> tuple[Any, str]:
+    path, _, attribute = name.rpartition(".")
+    owner: Any = module
+    for part in path.split(".") if path else ():
+        owner = getattr(owner, part, None)
+    return owner, attribute

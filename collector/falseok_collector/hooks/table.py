@@ -1,0 +1,209 @@
+"""The hook table: every function of vLLM that is wrapped, in which versions, and what it gives.
+
+A target may name alternatives; the first that exists is taken. `parameters` are those the observer reads: a
+version that lacks one switches the hook off (`collector.hook_unavailable`) rather than guess.
+"""
+
+from dataclasses import dataclass
+
+from falseok_collector.hooks.api_server import ApiServerObserver
+from falseok_collector.hooks.probe import After, Around, Before, Failed
+from falseok_collector.hooks.scheduler import SchedulerObserver
+from falseok_collector.hooks.worker import WorkerObserver
+
+NIXL = "vllm.distributed.kv_transfer.kv_connector.v1.nixl"
+SUPPORTED_VERSIONS = "0.26 to 0.33"
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One wrapped function."""
+
+    name: str
+    module: str
+    attributes: tuple[str, ...]
+    """Qualified names in the module, in order of preference."""
+    gives: str
+    """The evidence it yields: shown when the hook is unavailable."""
+    parameters: tuple[str, ...] = ()
+    before: Before | None = None
+    after: After | None = None
+    failed: Failed | None = None
+    around: Around | None = None
+    starts_sender: bool = False
+    """The process forks no more after this call, so that the sender thread may start."""
+
+
+def hook_table(
+    worker: WorkerObserver, scheduler: SchedulerObserver, api: ApiServerObserver
+) -> tuple[Hook, ...]:
+    """All hooks of this release, bound to their observers."""
+    connector = f"{NIXL}.connector"
+    facade = "NixlBaseConnector"
+    base = "NixlBaseConnectorWorker"
+    return (
+        Hook(
+            "worker.compatibility_hash",
+            f"{NIXL}.base_worker",
+            ("compute_nixl_compatibility_hash",),
+            "factors of the compatibility hash by name",
+            before=worker.begin_capture,
+            after=worker.end_capture,
+        ),
+        Hook(
+            "worker.register_kv_caches",
+            f"{NIXL}.base_worker",
+            (f"{base}.register_kv_caches",),
+            "engine.config of the worker: hash, layout, KV groups",
+            after=worker.after_registration,
+            starts_sender=True,
+        ),
+        Hook(
+            "worker.handshake",
+            f"{NIXL}.base_worker",
+            (f"{base}._nixl_handshake",),
+            "kv.handshake",
+            parameters=("host", "port", "expected_engine_id"),
+            before=worker.before_handshake,
+            after=worker.after_handshake,
+            failed=worker.failed_handshake,
+        ),
+        Hook(
+            "worker.log_failure",
+            f"{NIXL}.base_worker",
+            (f"{base}._log_failure",),
+            "kv.read.end of failed reads",
+            parameters=("failure_type", "req_id", "error", "meta"),
+            before=worker.before_log_failure,
+        ),
+        Hook(
+            "worker.failed_transfer",
+            f"{NIXL}.base_worker",
+            (f"{base}._handle_failed_transfer",),
+            "kv.read.end of reads declined without a log line",
+            parameters=("req_id",),
+            before=worker.before_failed_transfer,
+        ),
+        Hook(
+            "worker.read",
+            f"{NIXL}.pull_worker",
+            ("NixlPullConnectorWorker._read_blocks_for_req",),
+            "kv.read.start",
+            parameters=("req_id", "meta"),
+            before=worker.before_read,
+            after=worker.after_read,
+            failed=worker.failed_read,
+        ),
+        Hook(
+            "worker.results",
+            connector,
+            (f"{facade}.get_transfer_results", f"{facade}.get_finished"),
+            "kv.read.end of completed reads",
+            after=worker.after_results,
+        ),
+        Hook(
+            "core.start",
+            "vllm.v1.engine.core",
+            ("EngineCore.__init__",),
+            "engine.config of the engine core",
+            after=scheduler.after_engine_core,
+            starts_sender=True,
+        ),
+        Hook(
+            "core.admit",
+            connector,
+            (f"{facade}.on_new_request",),
+            "sched.admit",
+            parameters=("request",),
+            before=scheduler.before_new_request,
+        ),
+        Hook(
+            "core.blocks",
+            connector,
+            (f"{facade}.update_state_after_alloc",),
+            "sched.wait_remote",
+            parameters=("request", "blocks", "num_external_tokens"),
+            before=scheduler.before_blocks,
+        ),
+        Hook(
+            "core.resume",
+            "vllm.v1.core.sched.scheduler",
+            ("Scheduler._update_waiting_for_remote_kv",),
+            "sched.resume: the branch taken after a receive",
+            parameters=("request",),
+            before=scheduler.before_resume,
+            after=scheduler.after_resume,
+        ),
+        Hook(
+            "core.finish",
+            connector,
+            (f"{facade}.request_finished_all_groups",),
+            "sched.finish and kv.offer",
+            parameters=("request", "block_ids"),
+            before=scheduler.before_finish,
+            after=scheduler.after_finish,
+        ),
+        Hook(
+            "core.free",
+            "vllm.v1.core.sched.scheduler",
+            ("Scheduler._free_blocks",),
+            "kv.release",
+            parameters=("request",),
+            before=scheduler.before_free,
+        ),
+        Hook(
+            "api.engine_client",
+            "vllm.v1.engine.async_llm",
+            ("AsyncLLM.__init__",),
+            "engine id of the API server, engine.config of the API server",
+            after=api.after_async_llm,
+            starts_sender=True,
+        ),
+        Hook(
+            "api.add_request",
+            "vllm.v1.engine.output_processor",
+            ("OutputProcessor.add_request",),
+            "internal ids of the engine requests behind a response",
+            parameters=("request",),
+            before=api.before_add_request,
+        ),
+        Hook(
+            "api.application",
+            "fastapi.applications",
+            ("FastAPI.__call__",),
+            "api.response",
+            parameters=("scope", "receive", "send"),
+            around=api.around_application,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class AgentHook:
+    """One method of the NIXL agent that a worker owns; wrapped on the instance, once it exists."""
+
+    name: str
+    gives: str
+    after: After | None = None
+    failed: Failed | None = None
+
+
+def agent_hooks(worker: WorkerObserver) -> tuple[AgentHook, ...]:
+    """Hooks on the NIXL agent (`nixl_agent`, 1.5.1). Its polling method is left alone: it is hot."""
+    return (
+        AgentHook(
+            "nixl.make_prepped_xfer", "handles and descriptors of a read", after=worker.after_make_transfer
+        ),
+        AgentHook(
+            "nixl.get_xfer_telemetry",
+            "bytes of a read",
+            after=worker.after_telemetry,
+            failed=worker.failed_telemetry,
+        ),
+        AgentHook(
+            "nixl.release_xfer_handle",
+            "end of a handle",
+            after=worker.after_release,
+            failed=worker.failed_release,
+        ),
+    )

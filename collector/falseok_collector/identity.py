@@ -1,0 +1,52 @@
+"""Who an event is about: request ids on both sides of vLLM's naming, transfers, traces, and the engine itself."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+_CHILD = re.compile(r"^\d+_")
+_ENDPOINT = re.compile(r"^(chatcmpl|cmpl)-")
+_RANDOM_SUFFIX = re.compile(r"-[0-9a-f]{8}$")
+_PROMPT_INDEX = re.compile(r"-\d+$")
+_propagator = TraceContextTextMapPropagator()
+
+
+def external_id_of(internal_id: str) -> str:
+    """The id a client or router sent, out of vLLM's internal id.
+
+    vLLM builds `[<choice>_](chatcmpl|cmpl)-<id>[-<prompt index>]-<8 hex>`
+    (`InputProcessor.assign_request_id`, serving classes of the OpenAI front end; 0.26 to 0.33).
+    """
+    name = _RANDOM_SUFFIX.sub("", _CHILD.sub("", internal_id))
+    endpoint = _ENDPOINT.match(name)
+    if endpoint is None:
+        return name
+    name = name[endpoint.end() :]
+    return _PROMPT_INDEX.sub("", name) if endpoint.group(1) == "cmpl" else name
+
+
+def transfer_id_of(engine_id: str, request_id: str) -> str:
+    """Name of a transfer, `<producer engine id>/<producer internal request id>`; empty when a part is unknown."""
+    return f"{engine_id}/{request_id}" if engine_id and request_id else ""
+
+
+def remote_transfer_id(parameters: Mapping[str, Any] | None) -> str:
+    """The transfer that decode's incoming `kv_transfer_params` point at."""
+    if not parameters:
+        return ""
+    return transfer_id_of(
+        str(parameters.get("remote_engine_id") or ""), str(parameters.get("remote_request_id") or "")
+    )
+
+
+def trace_ids(traceparent: str) -> tuple[str, str]:
+    """Trace id and span id in hex out of a W3C `traceparent`; empty strings when it is absent or invalid."""
+    if not traceparent:
+        return "", ""
+    span = trace.get_current_span(_propagator.extract({"traceparent": traceparent})).get_span_context()
+    if not span.is_valid:
+        return "", ""
+    return f"{span.trace_id:032x}", f"{span.span_id:016x}"

@@ -1,0 +1,129 @@
+"""The spool: append-only segments of newline-delimited JSON in a directory, crash-safe and bounded.
+
+Segments are named `<boot>-<8 digits>.ndjson`. The writer holds an exclusive lock on the segment it writes, so
+that a reader can tell a torn last line of a dead writer from a line that is still being written. Several
+processes share a directory; the byte bound is that of the directory.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+SUFFIX = ".ndjson"
+
+
+class SpoolSink:
+    """Appends batches to segments below `directory`."""
+
+    name = "spool"
+
+    def __init__(self, directory: Path, boot: str, *, max_bytes: int, segment_bytes: int) -> None:
+        self._directory = directory
+        self._boot = boot
+        self._max_bytes = max_bytes
+        self._segment_bytes = min(segment_bytes, max(max_bytes // 4, 4096))
+        self._number = 0
+        self._file = -1
+        self._size = 0
+        self._events_lost = 0
+        self._segments_lost = 0
+
+    def write(self, lines: list[bytes]) -> None:
+        """Append the lines, all or nothing: a write cut short is undone before `OSError` leaves."""
+        if not lines:
+            return
+        if self._file < 0 or self._size >= self._segment_bytes:
+            self._next_segment()
+        payload = b"\n".join(lines) + b"\n"
+        try:
+            self._append(payload)
+        except OSError:
+            self._undo()
+            raise
+        self._size += len(payload)
+
+    def losses(self) -> tuple[int, int]:
+        """Events and segments removed because the directory passed its bound."""
+        return self._events_lost, self._segments_lost
+
+    def close(self) -> None:
+        """Make the last segment durable and let go of it."""
+        self._finish_segment()
+
+    def _append(self, payload: bytes) -> None:
+        view = memoryview(payload)
+        while view:
+            view = view[os.write(self._file, view) :]
+
+    def _undo(self) -> None:
+        """Cut a partial write; if even that fails, go on in a new segment and leave a torn line behind."""
+        try:
+            os.ftruncate(self._file, self._size)
+        except OSError:
+            self._finish_segment()
+
+    def _next_segment(self) -> None:
+        self._finish_segment()
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._make_room()
+        number = self._number + 1
+        path = self._directory / f"{self._boot}-{number:08d}{SUFFIX}"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+            raise
+        self._file, self._size, self._number = descriptor, 0, number
+
+    def _finish_segment(self) -> None:
+        if self._file < 0:
+            return
+        descriptor, self._file = self._file, -1
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _make_room(self) -> None:
+        """Drop the oldest finished segments until one more fits below the bound, and count what they held."""
+        segments = sorted(self._segments())
+        total = sum(size for _, _, size in segments)
+        for _, path, size in segments:
+            if total + self._segment_bytes <= self._max_bytes:
+                return
+            if not _finished(path):
+                continue
+            self._events_lost += _count_lines(path)
+            self._segments_lost += 1
+            path.unlink(missing_ok=True)
+            total -= size
+
+    def _segments(self) -> list[tuple[float, Path, int]]:
+        found: list[tuple[float, Path, int]] = []
+        for path in self._directory.glob(f"*{SUFFIX}"):
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            found.append((status.st_mtime, path, status.st_size))
+        return found
+
+
+def _finished(path: Path) -> bool:
+    """Whether nobody writes the segment: its writer went on to another one, or is gone."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _count_lines(path: Path) -> int:
+    try:
+        with path.open("rb") as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+    except OSError:
+        return 0
