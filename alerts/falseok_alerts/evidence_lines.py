@@ -6,7 +6,7 @@ SHORT_HASH_CHARACTERS = 8
 """As vLLM's own readers compare hashes by eye; the whole hash stays in the JSON."""
 
 _HAPPENED = {
-    "corrupt": "answered 200 with corrupted output",
+    "corrupt": "answered with corrupted output",
     "unprotected": "read KV blocks outside their lease",
     "failed_closed": "ended in an error because their KV transfer failed",
     "stalled": "hang while waiting for KV from prefill",
@@ -16,8 +16,12 @@ _HAPPENED = {
 
 
 def headline(facts: IncidentFacts) -> str:
-    """What happened to how many requests, as one line."""
+    """What happened to how many requests, as one line; the HTTP status only as far as it was seen."""
     happened = _HAPPENED.get(facts.verdict, f"judged {facts.verdict}")
+    if facts.verdict == "corrupt" and facts.answered_200 == facts.affected:
+        happened = "answered 200 with corrupted output"
+    elif facts.verdict == "corrupt" and facts.answered_200:
+        happened += f", {facts.answered_200:,} of them with 200"
     return f"{counted(facts.affected, 'request')} {happened}"
 
 
@@ -61,10 +65,15 @@ def _failure_line(facts: IncidentFacts) -> str:
 
 
 def _resume_line(receive: ReceiveFacts) -> str:
-    if receive.expected_tokens is None or receive.received_tokens is None:
+    least, most = receive.expected_tokens_least, receive.expected_tokens_most
+    if not most or receive.received_bytes is None:
         return ""
     verb = "resumed with" if receive.resumed_as_received else "stopped at"
-    return f"decode {verb} {receive.expected_tokens} expected, {receive.received_tokens} received tokens"
+    expected = f"{most}" if least in (None, most) else f"{least} to {most}"
+    received = (
+        "0 received tokens" if receive.received_bytes == 0 else f"{receive.received_bytes:,} received bytes"
+    )
+    return f"decode {verb} {expected} expected, {received}"
 
 
 def _policy_line(facts: IncidentFacts) -> str:

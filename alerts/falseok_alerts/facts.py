@@ -63,8 +63,9 @@ class ReceiveFacts(FactsStruct, frozen=True, kw_only=True):
 
     failed_requests: int = 0
     failure_types: list[str] = []
-    expected_tokens: int | None = None
-    received_tokens: int | None = None
+    expected_tokens_least: int | None = None
+    expected_tokens_most: int | None = None
+    received_bytes: int | None = None
     resumed_as_received: int = 0
     policy: str = ""
     branches: list[str] = []
@@ -88,6 +89,7 @@ class IncidentFacts(FactsStruct, frozen=True, kw_only=True):
     failure_type: str = ""
     model: str = ""
     affected: int = 0
+    answered_200: int = 0
     first_seen: str = ""
     last_seen: str = ""
     privacy: bool = False

@@ -1,0 +1,21 @@
+"""The two output channels: results on stdout, progress and complaints on stderr. No markup is ever interpreted."""
+
+import sys
+
+import msgspec
+from rich.console import Console
+
+
+def results() -> Console:
+    """Console of stdout: what was asked for. Markup, emoji codes and automatic highlighting are off."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def progress() -> Console:
+    """Console of stderr: progress, status lines, errors."""
+    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
+def write_json(value: object) -> None:
+    """One JSON document on stdout, indented, with a line break at its end."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
