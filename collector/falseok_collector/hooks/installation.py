@@ -12,6 +12,7 @@ import wrapt
 
 from falseok_collector.attributes import CollectorHookUnavailable, HookState
 from falseok_collector.emitter import Emitter
+from falseok_collector.hooks import log_location
 from falseok_collector.hooks.api_server import ApiServerObserver
 from falseok_collector.hooks.probe import Probe
 from falseok_collector.hooks.scheduler import SchedulerObserver
@@ -47,12 +48,14 @@ class Installation:
             return
         self._installed = True
         self._emitter.hook_states = self.states
+        log_location.install()
         for module in dict.fromkeys(hook.module for hook in self.hooks):
             wrapt.register_post_import_hook(self._imported, module)
 
     def uninstall(self) -> None:
         """Put every original back. Hooks whose module was not imported yet stay unarmed from now on."""
         self._installed = False
+        log_location.uninstall()
         for probe in self.probes():
             probe.uninstall()
 

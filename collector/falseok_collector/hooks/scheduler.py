@@ -77,8 +77,8 @@ class SchedulerObserver:
         self._emitter = emitter
         self._requests: OrderedDict[str, Tracked] = OrderedDict()
 
-    def after_engine_core(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
-        """The engine core is up: report its configuration."""
+    def after_scheduler(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
+        """The engine core has its scheduler: report its configuration."""
         vllm_config = call.instance.vllm_config
         if vllm_config.kv_transfer_config is None:
             return

@@ -102,11 +102,13 @@ def hook_table(
             after=worker.after_results,
         ),
         Hook(
-            "core.start",
-            "vllm.v1.engine.core",
-            ("EngineCore.__init__",),
+            # Not EngineCore.__init__: its first statement loads us, so the call under way can't be wrapped any more.
+            # The scheduler is made inside it, after the workers were forked.
+            "core.scheduler",
+            "vllm.v1.core.sched.scheduler",
+            ("Scheduler.__init__",),
             "engine.config of the engine core",
-            after=scheduler.after_engine_core,
+            after=scheduler.after_scheduler,
             starts_sender=True,
         ),
         Hook(
