@@ -5,6 +5,7 @@ use them.
 """
 
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +15,7 @@ from falseok_collector.attributes import CollectorHookUnavailable, HookState
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks import log_location
 from falseok_collector.hooks.api_server import ApiServerObserver
-from falseok_collector.hooks.probe import Probe
+from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.hooks.scheduler import SchedulerObserver
 from falseok_collector.hooks.table import Hook, agent_hooks, hook_table
 from falseok_collector.hooks.worker import WorkerObserver
@@ -75,10 +76,24 @@ class Installation:
             after=hook.after,
             failed=hook.failed,
             around=hook.around,
-            finally_=self._emitter.start if hook.starts_sender else None,
+            finally_=self._set_up(hook),
             report=self._report,
             raise_inside=self._emitter.settings.raise_in_hooks,
         )
+
+    def _set_up(self, hook: Hook) -> Callable[[Call], None] | None:
+        if hook.set_up is None and not hook.starts_sender:
+            return None
+
+        def run(call: Call) -> None:
+            try:
+                if hook.set_up is not None:
+                    hook.set_up(call)
+            finally:
+                if hook.starts_sender:
+                    self._emitter.start()
+
+        return run
 
     def _imported(self, module: ModuleType) -> None:
         if not self._installed:

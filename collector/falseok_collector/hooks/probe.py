@@ -65,7 +65,7 @@ class Probe:
 
     `before` runs ahead of the call and its result is handed on as `state`; `after(call, state, result)` runs
     when the call returned, `failed(call, state, error)` when it raised. `finally_` runs at the end either way,
-    outside the test aid: it is for starting the sender, not for observing. `around(probe, wrapped, call)` instead
+    outside the test aid: it is for what must be set up whether or not observing works. `around(probe, wrapped, call)` instead
     takes over the whole call and must make it, exactly once.
     """
 
@@ -77,7 +77,7 @@ class Probe:
         before: Before | None = None,
         after: After | None = None,
         failed: Failed | None = None,
-        finally_: Callable[[], None] | None = None,
+        finally_: Callable[["Call"], None] | None = None,
         around: Around | None = None,
         report: Reporter,
         raise_inside: bool = False,
@@ -163,11 +163,11 @@ class Probe:
         except BaseException as error:
             if self._failed is not None:
                 self.observe(self._failed, call, state, error)
-            self._end()
+            self._end(call)
             raise
         if self._after is not None:
             self.observe(self._after, call, state, result)
-        self._end()
+        self._end(call)
         return result
 
     def observe(self, observer: Callable[..., Any], *arguments: Any) -> Any:
@@ -195,10 +195,10 @@ class Probe:
                 self.name, self.target, "error", f"switched off after {self.errors} errors: {error!r}"[:500]
             )
 
-    def _end(self) -> None:
+    def _end(self, call: Call) -> None:
         if self._finally is not None:
             with contextlib.suppress(Exception):
-                self._finally()
+                self._finally(call)
 
 
 _ABSENT = object()

@@ -4,10 +4,11 @@ A target may name alternatives; the first that exists is taken. `parameters` are
 version that lacks one switches the hook off (`collector.hook_unavailable`) rather than guess.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from falseok_collector.hooks.api_server import ApiServerObserver
-from falseok_collector.hooks.probe import After, Around, Before, Failed
+from falseok_collector.hooks.probe import After, Around, Before, Call, Failed
 from falseok_collector.hooks.scheduler import SchedulerObserver
 from falseok_collector.hooks.worker import WorkerObserver
 
@@ -30,6 +31,8 @@ class Hook:
     after: After | None = None
     failed: Failed | None = None
     around: Around | None = None
+    set_up: Callable[[Call], None] | None = None
+    """What must be in place after the call, whether or not observing it worked."""
     starts_sender: bool = False
     """The process forks no more after this call, so that the sender thread may start."""
 
@@ -56,6 +59,7 @@ def hook_table(
             (f"{base}.register_kv_caches",),
             "engine.config of the worker: hash, layout, KV groups",
             after=worker.after_registration,
+            set_up=worker.watch_agent,
             starts_sender=True,
         ),
         Hook(

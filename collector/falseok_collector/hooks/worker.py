@@ -119,7 +119,7 @@ class WorkerObserver:
     # Start-up ----------------------------------------------------------------------------------------------
 
     def after_registration(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
-        """Report the configuration as this rank advertises it, and begin to watch its NIXL agent."""
+        """Report the configuration as this rank advertises it."""
         worker = call.instance
         emitter = self._emitter
         emitter.engine_id = str(worker.engine_id)
@@ -128,8 +128,11 @@ class WorkerObserver:
         config = engine_config(worker.vllm_config, "worker", factors=self._factors, worker=worker)
         config = msgspec.structs.replace(config, reports_failed_receives=_reports_failed_receives())
         emitter.emit(config, engine_id=emitter.engine_id, rank=int(worker.tp_rank))
+
+    def watch_agent(self, call: Call) -> None:
+        """Wrap the NIXL agent's own methods, now that it exists."""
         for probe in self.nixl_probes:
-            probe.install(worker.nixl_wrapper, probe.name.rpartition(".")[2])
+            probe.install(call.instance.nixl_wrapper, probe.name.rpartition(".")[2])
 
     # Handshake ---------------------------------------------------------------------------------------------
 
