@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from falseok_alerts.incident import Incident
-from falseok_alerts.judge import judge
 from falseok_lab.drive import Answer, DriveSettings, drive, drive_direct
 from falseok_lab.pair import PairSettings, PairState, down, up
-from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.service import Service
+
+from falseok_alerts.incident import Incident
+from falseok_alerts.judge import judge
+from falseok_pipeline.data_directory import DataDirectory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REQUESTS = 32
@@ -49,7 +50,7 @@ def cache_directory() -> Path:
     return Path(os.environ.get("FALSEOK_LAB_CACHE") or REPOSITORY / ".lab-cache")
 
 
-def run_pair(  # noqa: PLR0913 - the knobs of a lab
+def run_pair(
     data: Path,
     name: str,
     *,
