@@ -10,7 +10,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -18,18 +18,19 @@ from falseok_collector.attributes import EngineConfig, KvGroup
 from falseok_collector.redaction import redact, relevant_environment
 
 _UNRESOLVED = "auto"
+_TYPES = get_type_hints(EngineConfig, include_extras=True)
 
 
 class Fields:
-    """Collects fields one by one; a getter that fails leaves its field at the default."""
+    """Collects fields of `EngineConfig` one by one; a getter that fails leaves its field at the default."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
 
     def put(self, name: str, getter: Callable[[], Any]) -> None:
-        """Set `name` to what `getter` gives, unless it raises or gives None."""
+        """Set `name` to what `getter` gives, unless it raises, gives None or another type than the contract's."""
         try:
-            value = getter()
+            value = msgspec.convert(getter(), _TYPES[name])
         except Exception:  # noqa: BLE001 - another vLLM may lack any of these attributes
             return
         if value is not None:
@@ -92,9 +93,10 @@ def _as_text(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return str(value).removeprefix("torch.")
-    return msgspec.json.encode(redact(value), order="deterministic").decode()
+    plain = redact(value)
+    if isinstance(plain, str | int | float):
+        return str(plain).removeprefix("torch.")
+    return msgspec.json.encode(plain, order="deterministic").decode()
 
 
 def _describe_versions(fields: Fields) -> None:
@@ -114,7 +116,7 @@ def _describe_versions(fields: Fields) -> None:
 
 
 def _describe_transfer(fields: Fields, vllm_config: Any) -> None:
-    transfer = vllm_config.kv_transfer_config
+    transfer: Any = getattr(vllm_config, "kv_transfer_config", None)
     fields.put("role", lambda: transfer.kv_role)
     fields.put("kv_connector", lambda: transfer.kv_connector)
     fields.put("kv_load_failure_policy", lambda: transfer.kv_load_failure_policy)
@@ -130,8 +132,8 @@ def _describe_transfer(fields: Fields, vllm_config: Any) -> None:
 
 
 def _describe_model(fields: Fields, vllm_config: Any) -> None:
-    model = vllm_config.model_config
-    cache = vllm_config.cache_config
+    model: Any = getattr(vllm_config, "model_config", None)
+    cache: Any = getattr(vllm_config, "cache_config", None)
     fields.put("model", lambda: str(model.model))
     fields.put("model_revision", lambda: model.revision)
     fields.put("served_model_names", lambda: _names(model.served_model_name))
@@ -152,7 +154,7 @@ def _describe_model(fields: Fields, vllm_config: Any) -> None:
 
 
 def _describe_parallelism(fields: Fields, vllm_config: Any) -> None:
-    parallel = vllm_config.parallel_config
+    parallel: Any = getattr(vllm_config, "parallel_config", None)
     for name in (
         "tensor_parallel_size",
         "pipeline_parallel_size",
@@ -172,7 +174,7 @@ def _describe_worker(fields: Fields, worker: Any) -> None:
     fields.put("hybrid_memory_allocator", lambda: bool(worker._is_hma_required))  # noqa: SLF001 - no public name
     fields.put("kv_groups", lambda: [_group(group) for group in worker.kv_cache_config.kv_cache_groups])
     fields.put("enforce_handshake_compat", lambda: bool(worker.enforce_compat_hash))
-    advertised = msgspec.msgpack.decode(worker.xfer_handshake_metadata.agent_metadata_bytes)
+    advertised = _advertised(worker)
     fields.put("num_blocks", lambda: int(advertised["num_blocks"]))
     fields.put("block_size", lambda: int(advertised["block_size"]))
     fields.put("kv_cache_layout", lambda: advertised["kv_cache_layout"])
@@ -182,6 +184,16 @@ def _describe_worker(fields: Fields, worker: Any) -> None:
     fields.put(
         "physical_blocks_per_logical_block", lambda: int(advertised["physical_blocks_per_logical_kv_block"])
     )
+
+
+def _advertised(worker: Any) -> dict[str, Any]:
+    """What the worker tells its peers about itself (vLLM `NixlAgentMetadata`); empty when it cannot be read."""
+    try:
+        return msgspec.msgpack.decode(
+            worker.xfer_handshake_metadata.agent_metadata_bytes, type=dict[str, Any]
+        )
+    except Exception:  # noqa: BLE001 - another vLLM may keep it elsewhere; then those fields are missing
+        return {}
 
 
 def _describe_api(fields: Fields, arguments: Any) -> None:
@@ -211,7 +223,9 @@ def _speculation(config: Any) -> dict[str, Any]:
     return {name: redact(getattr(config, name)) for name in wanted if getattr(config, name, None) is not None}
 
 
-def _names(value: Any) -> list[str]:
+def _names(value: Any) -> list[str] | None:
+    if value is None:
+        return None
     return [str(name) for name in value] if isinstance(value, list | tuple) else [str(value)]
 
 
