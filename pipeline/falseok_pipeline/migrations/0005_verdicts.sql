@@ -2,7 +2,7 @@
 -- Late evidence changes the verdict by itself: nothing here is stored.
 
 -- Pairs of engines that met, with what their configurations say of each other.
-CREATE VIEW engine_pairs AS
+CREATE OR REPLACE VIEW engine_pairs AS
 SELECT
     toString(pair.prefill_engine_id) AS prefill_engine_id,
     toString(pair.decode_engine_id) AS decode_engine_id,
@@ -28,7 +28,7 @@ LEFT JOIN engines AS decode ON decode.engine_id = pair.decode_engine_id
 
 -- statement
 
-CREATE VIEW configuration_differences AS
+CREATE OR REPLACE VIEW configuration_differences AS
 SELECT
     toString(pair.prefill_engine_id) AS prefill_engine_id,
     toString(pair.decode_engine_id) AS decode_engine_id,
@@ -46,12 +46,15 @@ FROM (SELECT * FROM engine_pairs_folded FINAL) AS pair
 INNER JOIN engines AS prefill ON prefill.engine_id = pair.prefill_engine_id
 INNER JOIN engines AS decode ON decode.engine_id = pair.decode_engine_id
 WHERE notEmpty(prefill.factors_compared) AND notEmpty(decode.factors_compared) AND prefill_compared != decode_compared
+    -- A default that resolves to another value only because another factor differs (cache_dtype auto follows dtype)
+    -- is equal in the hash: the other factor is the difference.
+    AND prefill_value != decode_value
 
 -- statement
 
 -- Which leg of a transfer each engine request was. The leg is a property of the request, not of the engine:
 -- an engine may serve both kinds, and a decode leg may offer blocks as well.
-CREATE VIEW request_legs AS
+CREATE OR REPLACE VIEW request_legs AS
 SELECT
     *,
     multiIf(
@@ -78,7 +81,7 @@ FROM requests
 -- statement
 
 -- The facts a verdict rests on, one row per engine request, prefill legs included.
-CREATE VIEW request_facts AS
+CREATE OR REPLACE VIEW request_facts AS
 SELECT
     r.engine_id AS engine_id,
     r.request_id AS request_id,
@@ -190,7 +193,7 @@ LEFT JOIN engine_pairs AS pair ON pair.prefill_engine_id = r.producer_engine_id 
 
 -- statement
 
-CREATE VIEW request_verdicts AS
+CREATE OR REPLACE VIEW request_verdicts AS
 WITH
     -- vLLM puts the blocks of a request that it takes for received into the prefix cache, whatever they hold.
     f.local_hit_tokens > 0 AND poisoned.since > 0 AND poisoned.since <= f.last_seen AS hits_suspect,
