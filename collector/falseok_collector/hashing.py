@@ -26,7 +26,7 @@ class KeyedHash:
     """HMAC-SHA-256 of token ids under a salt; without a salt, a random one that no other process shares."""
 
     def __init__(self, salt: str = "") -> None:
-        self._key = salt.encode() if salt else secrets.token_bytes(32)
+        self._key = salt.encode("utf-8", "surrogateescape") if salt else secrets.token_bytes(32)
         self.salt_id = hashlib.sha256(b"falseok salt id\0" + self._key).hexdigest()[:12]
 
     def of_tokens(self, token_ids: Sequence[int], length: int) -> str:

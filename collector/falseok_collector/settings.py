@@ -4,6 +4,7 @@ Wrong settings never stop an engine: each one is replaced by its default and nam
 """
 
 import os
+import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ CONFIG_VARIABLE = "FALSEOK_CONFIG"
 KNOWN_SINKS = ("spool", "memory")
 SERVICE_VARIABLES = frozenset({"FALSEOK_CONFIG", "FALSEOK_DATA"})
 """Variables that are ours but are not settings of the collector."""
+_INT64_MAX = 2**63 - 1
+_SECONDS_MAX = 3_600
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +66,11 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         try:
             accepted[key] = _PARSERS[key](value)
         except (TypeError, ValueError) as error:
-            problems.append(f"{PREFIX}{key.upper()}={value!r} is ignored: {error}")
+            shown = "" if key == "salt" else f"={value!r}"
+            problems.append(f"{PREFIX}{key.upper()}{shown} is ignored: {error}")
     _read_salt_file(accepted, problems)
-    accepted.setdefault("spool_dir", str(_default_spool_directory(environment)))
+    if not accepted.get("spool_dir"):
+        accepted["spool_dir"] = str(_default_spool_directory(environment, problems))
     return Settings(**accepted, problems=tuple(problems))
 
 
@@ -90,7 +95,7 @@ def _from_file(environment: Mapping[str, str], problems: list[str]) -> dict[str,
         return {}
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{CONFIG_VARIABLE}={path} cannot be read and is ignored: {error}")
         return {}
     known = ", ".join(sorted(_PARSERS))
@@ -101,9 +106,16 @@ def _from_file(environment: Mapping[str, str], problems: list[str]) -> dict[str,
     return {key: value for key, value in document.items() if key in _PARSERS}
 
 
-def _default_spool_directory(environment: Mapping[str, str]) -> Path:
-    data = environment.get("FALSEOK_DATA") or Path.home() / ".local" / "share" / "falseok"
-    return Path(data) / "spool"
+def _default_spool_directory(environment: Mapping[str, str], problems: list[str]) -> Path:
+    data = environment.get("FALSEOK_DATA")
+    if data:
+        return Path(data) / "spool"
+    try:
+        return Path.home() / ".local" / "share" / "falseok" / "spool"
+    except RuntimeError:  # a container may run under a user id that has no home
+        directory = Path(tempfile.gettempdir()) / f"falseok-{os.getuid()}" / "spool"
+        problems.append(f"there is no home directory, events go to {directory}: set {PREFIX}SPOOL_DIR")
+        return directory
 
 
 def _read_salt_file(accepted: dict[str, Any], problems: list[str]) -> None:
@@ -111,9 +123,27 @@ def _read_salt_file(accepted: dict[str, Any], problems: list[str]) -> None:
     if not path:
         return
     try:
-        accepted["salt"] = Path(path).read_text(encoding="utf-8").strip()
+        salt = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        problems.append(f"FALSEOK_SALT_FILE={path} cannot be read and is ignored: {error}")
+        problems.append(f"{PREFIX}SALT_FILE={path} cannot be read and is ignored: {error}")
+        return
+    if salt:
+        accepted["salt"] = salt
+    else:
+        problems.append(f"{PREFIX}SALT_FILE={path} is empty and is ignored")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("expected text")
+    value.encode()  # events are UTF-8: an undecodable byte in a setting would spoil them all
+    return value
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("expected a path")
+    return os.path.abspath(os.path.expanduser(value))  # noqa: PTH100, PTH111 - Path raises where there is no home
 
 
 def _boolean(value: Any) -> bool:
@@ -127,19 +157,35 @@ def _boolean(value: Any) -> bool:
     raise ValueError("expected 0 or 1")
 
 
-def _positive(kind: type[int] | type[float]) -> Callable[[Any], Any]:
-    def parse(value: Any) -> Any:
-        number = kind(value)
-        if number <= 0:
-            raise ValueError("expected a number above 0")
-        return number
+def _whole_number(value: Any) -> int:
+    problem = "expected a whole number above 0"
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise TypeError(problem)
+    try:
+        number = int(value)
+    except ValueError:
+        raise ValueError(problem) from None
+    if not 0 < number <= _INT64_MAX:
+        raise ValueError(problem)
+    return number
 
-    return parse
+
+def _seconds(value: Any) -> float:
+    problem = f"expected seconds, above 0 and at most {_SECONDS_MAX:,}"
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError(problem)
+    try:
+        seconds = float(value)
+    except (ValueError, OverflowError):
+        raise ValueError(problem) from None
+    if not 0 < seconds <= _SECONDS_MAX:  # false for a NaN, too
+        raise ValueError(problem)
+    return seconds
 
 
 def _sinks(value: Any) -> tuple[str, ...]:
-    names = value if isinstance(value, list) else str(value).split(",")
-    sinks = tuple(str(name).strip() for name in names if str(name).strip())
+    names = value if isinstance(value, list) else _text(value).split(",")
+    sinks = tuple(dict.fromkeys(str(name).strip() for name in names if str(name).strip()))
     unknown = [name for name in sinks if name not in KNOWN_SINKS]
     if unknown or not sinks:
         raise ValueError(f"expected a list out of {', '.join(KNOWN_SINKS)}")
@@ -149,14 +195,14 @@ def _sinks(value: Any) -> tuple[str, ...]:
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "enabled": _boolean,
     "sinks": _sinks,
-    "spool_dir": str,
-    "spool_max_bytes": _positive(int),
-    "spool_segment_bytes": _positive(int),
-    "engine_group": str,
-    "salt": str,
-    "salt_file": str,
-    "ring_events": _positive(int),
-    "flush_seconds": _positive(float),
-    "heartbeat_seconds": _positive(float),
+    "spool_dir": _path,
+    "spool_max_bytes": _whole_number,
+    "spool_segment_bytes": _whole_number,
+    "engine_group": _text,
+    "salt": _text,
+    "salt_file": _path,
+    "ring_events": _whole_number,
+    "flush_seconds": _seconds,
+    "heartbeat_seconds": _seconds,
     "raise_in_hooks": _boolean,
 }
