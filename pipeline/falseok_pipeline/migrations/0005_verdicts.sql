@@ -45,10 +45,11 @@ SELECT
 FROM (SELECT * FROM engine_pairs_folded FINAL) AS pair
 INNER JOIN engines AS prefill ON prefill.engine_id = pair.prefill_engine_id
 INNER JOIN engines AS decode ON decode.engine_id = pair.decode_engine_id
-WHERE notEmpty(prefill.factors_compared) AND notEmpty(decode.factors_compared) AND prefill_compared != decode_compared
-    -- A default that resolves to another value only because another factor differs (cache_dtype auto follows dtype)
-    -- is equal in the hash: the other factor is the difference.
-    AND prefill_value != decode_value
+WHERE notEmpty(prefill.factors_compared) AND notEmpty(decode.factors_compared)
+    -- Where both give the value they hashed, that decides: a mere spelling breaks the hash, and a default that resolves
+    -- differently only because another factor differs (cache_dtype auto follows dtype) does not.
+    AND if(mapContains(prefill.factors, factor) AND mapContains(decode.factors, factor),
+        prefill_value != decode_value, prefill_compared != decode_compared)
 
 -- statement
 
