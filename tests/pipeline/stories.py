@@ -84,6 +84,7 @@ class Engine:
 
     @property
     def compatibility_hash(self) -> str:
+        """What the engine would advertise."""
         return sha256(f"{self.vllm}{self.dtype}".encode()).hexdigest()
 
     def config(self, now_micros: int, role: str) -> list[bytes]:
@@ -114,7 +115,10 @@ class Engine:
             environment={"VLLM_NIXL_SIDE_CHANNEL_PORT": "5600"},
         )
         api = EngineConfig(
-            process="api_server", model="models/tiny", served_model_names=["tiny"], chat_template_hash="c0ffee"
+            process="api_server",
+            model="models/tiny",
+            served_model_names=["tiny"],
+            chat_template_hash="c0ffee",
         )
         return [self.worker.emit(now_micros, worker), self.api.emit(now_micros + 1, api)]
 
@@ -128,20 +132,24 @@ class Fleet:
     now_micros: int = START_MICROS
 
     def tick(self) -> int:
+        """Let a millisecond pass and tell the time."""
         self.now_micros += STEP_MICROS
         return self.now_micros
 
     def configs(self) -> list[bytes]:
+        """Start-up reports of both engines."""
         return [
             *self.prefill.config(self.tick(), "kv_producer"),
             *self.decode.config(self.tick(), "kv_consumer"),
         ]
 
     def heartbeat(self, process: Process, hooks: Iterable[HookState] = ()) -> bytes:
+        """A heartbeat of one process."""
         beat = CollectorHeartbeat(process=process.process, events_emitted=process.seq - 1, hooks=list(hooks))
         return process.emit(self.tick(), beat)
 
     def handshake(self, outcome: str = "ok", **values: Any) -> bytes:
+        """An attempt of decode to greet prefill."""
         shake = KvHandshake(
             remote_engine_id=self.prefill.engine_id,
             remote_host="10.0.0.1",
@@ -172,6 +180,7 @@ class Story:
         self.lines: list[bytes] = []
 
     def prefill_event(self, process: Process, attributes: Attributes, **envelope: Any) -> None:
+        """An event of this request in the prefill engine."""
         self.lines.append(
             process.emit(
                 self.fleet.tick(),
@@ -184,7 +193,8 @@ class Story:
         )
 
     def decode_event(self, process: Process, attributes: Attributes, **envelope: Any) -> None:
-        values = {
+        """An event of this request in the decode engine."""
+        values: dict[str, Any] = {
             "request_id": self.decode_request,
             "external_id": self.external_id,
             "transfer_id": self.transfer_id,
@@ -194,10 +204,12 @@ class Story:
     # the prefill leg
 
     def prefill_admit(self) -> None:
+        """Prefill takes the request."""
         self.prefill_event(self.fleet.prefill.core, SchedAdmit(leg="prefill", prompt_tokens=self.tokens))
 
     def offer(self, **values: Any) -> None:
-        offer = {
+        """Prefill offers its blocks."""
+        offer: dict[str, Any] = {
             "block_ids": [[1, 2, 3], [4, 5, 6]],
             "block_counts": [3, 3],
             "digest": self.digest,
@@ -212,12 +224,14 @@ class Story:
         self.prefill_event(self.fleet.prefill.core, KvOffer(**offer))
 
     def prefill_finish(self) -> None:
+        """Prefill is done after one token."""
         finish = SchedFinish(
             leg="prefill", status="FINISHED_LENGTH_CAPPED", finish_reason="length", output_tokens=1
         )
         self.prefill_event(self.fleet.prefill.core, finish)
 
     def prefill_response(self) -> None:
+        """Prefill answers the router."""
         response = ApiResponse(
             endpoint="/v1/chat/completions",
             http_status=200,
@@ -237,6 +251,7 @@ class Story:
         self.prefill_response()
 
     def release(self, reason: str = "read") -> None:
+        """Prefill lets the blocks go."""
         lease = KvLeaseEnd(reason=reason, notifications=1, notifications_expected=1)
         self.prefill_event(self.fleet.prefill.worker, lease)
         self.prefill_event(self.fleet.prefill.core, KvRelease(reason=reason, offered_seconds=0.5))
@@ -244,7 +259,8 @@ class Story:
     # the decode leg
 
     def admit(self, **values: Any) -> None:
-        admit = {
+        """Decode takes the request."""
+        admit: dict[str, Any] = {
             "leg": "decode",
             "remote_engine_id": self.fleet.prefill.engine_id,
             "remote_request_id": self.prefill_request,
@@ -258,6 +274,7 @@ class Story:
         self.decode_event(self.fleet.decode.core, SchedAdmit(**admit))
 
     def wait(self, external_tokens: int | None = None, local_hit_tokens: int = 0) -> None:
+        """Decode parks it."""
         wait = SchedWaitRemote(
             external_tokens=self.tokens if external_tokens is None else external_tokens,
             local_hit_tokens=local_hit_tokens,
@@ -266,7 +283,8 @@ class Story:
         self.decode_event(self.fleet.decode.core, wait)
 
     def read_start(self, mode: str = "read", **values: Any) -> None:
-        start = {
+        """A rank begins to read."""
+        start: dict[str, Any] = {
             "remote_engine_id": self.fleet.prefill.engine_id,
             "remote_request_id": self.prefill_request,
             "offer_digest": self.digest,
@@ -279,8 +297,11 @@ class Story:
         } | values
         self.decode_event(self.fleet.decode.worker, KvReadStart(**start))
 
-    def read_end(self, outcome: str = "ok", failure_type: str = "", stage: str = "check", **values: Any) -> None:
-        end = {
+    def read_end(
+        self, outcome: str = "ok", failure_type: str = "", stage: str = "check", **values: Any
+    ) -> None:
+        """A rank's read ends."""
+        end: dict[str, Any] = {
             "remote_engine_id": self.fleet.prefill.engine_id,
             "remote_request_id": self.prefill_request,
             "outcome": outcome,
@@ -292,6 +313,7 @@ class Story:
         self.decode_event(self.fleet.decode.worker, KvReadEnd(**end))
 
     def failed_read(self, failure_type: str = "handshake_failed", stage: str = "handshake") -> None:
+        """A read fails."""
         self.read_end(
             "failed",
             failure_type,
@@ -301,7 +323,8 @@ class Story:
         )
 
     def resume(self, branch: str = "resume", *, marked_failed: bool = False, **values: Any) -> None:
-        resume = {
+        """Decode takes it out of the wait."""
+        resume: dict[str, Any] = {
             "expected_tokens": self.tokens,
             "computed_tokens_before": self.tokens,
             "computed_tokens_after": self.tokens - 1 if branch == "resume" else 0,
@@ -313,10 +336,12 @@ class Story:
         self.decode_event(self.fleet.decode.core, SchedResume(**resume))
 
     def preempt(self, output_tokens: int) -> None:
+        """Decode takes its blocks away."""
         self.decode_event(self.fleet.decode.core, SchedPreempt(output_tokens=output_tokens))
 
     def finish(self, output_tokens: int = 16, finish_reason: str = "length", **values: Any) -> None:
-        finish = {
+        """Decode is done with it."""
+        finish: dict[str, Any] = {
             "leg": "decode",
             "status": "FINISHED_ERROR" if finish_reason == "error" else "FINISHED_LENGTH_CAPPED",
             "finish_reason": finish_reason,
@@ -326,8 +351,9 @@ class Story:
         self.decode_event(self.fleet.decode.core, SchedFinish(**finish))
 
     def respond(self, http_status: int = 200, **values: Any) -> None:
+        """Decode answers the client."""
         good = http_status < 400
-        response = {
+        response: dict[str, Any] = {
             "endpoint": "/v1/chat/completions",
             "http_status": http_status,
             "finish_reasons": ["length"] if good else [],

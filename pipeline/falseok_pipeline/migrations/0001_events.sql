@@ -2,7 +2,7 @@
 -- ReplacingMergeTree with the event id in the key: however often an event arrives, it is one row.
 -- fsync_after_insert: offsets are committed after the insert, so an insert must survive a power cut.
 
-CREATE TABLE events
+CREATE TABLE IF NOT EXISTS events
 (
     v UInt16 CODEC(ZSTD(1)),
     id String CODEC(ZSTD(1)),
@@ -31,7 +31,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
 -- statement
 
-CREATE TABLE dead_letters_stored
+CREATE TABLE IF NOT EXISTS dead_letters_stored
 (
     id String COMMENT 'digest of source, byte_offset and original: the same bad line is one row',
     recorded_at Int64 COMMENT 'microseconds since the epoch, UTC; the last time it was met',
@@ -48,6 +48,8 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
 -- statement
 
-CREATE VIEW dead_letters AS
-SELECT id, recorded_at, toString(reason) AS reason, message, source, byte_offset, original, original_bytes
+CREATE OR REPLACE VIEW dead_letters AS
+SELECT
+    id, recorded_at, toString(reason) AS reason, message, source, byte_offset, original,
+    base64Encode(original) AS original_base64, original_bytes
 FROM dead_letters_stored FINAL

@@ -2,7 +2,7 @@
 -- Each column keeps a small set of typed facts that carry their event id; a set does not care about order or repetition.
 -- Facts start with ts and id, so that sorting a set sorts it in time.
 
-CREATE TABLE requests_folded
+CREATE TABLE IF NOT EXISTS requests_folded
 (
     engine_id LowCardinality(String),
     request_id String,
@@ -49,7 +49,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 -- statement
 
 -- A response belongs to every engine request that served it; one that reached no engine stands for itself.
-CREATE MATERIALIZED VIEW requests_fold TO requests_folded AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS requests_fold TO requests_folded AS
 WITH
     ifNull(attrs.leg.:String, '') AS leg,
     ifNull(attrs.remote_engine_id.:String, '') AS remote_engine_id,
@@ -121,7 +121,7 @@ WHERE e.name IN ('sched.admit', 'sched.wait_remote', 'sched.preempt', 'sched.res
 
 -- statement
 
-CREATE VIEW requests AS
+CREATE OR REPLACE VIEW requests AS
 SELECT
     toString(engine_id) AS engine_id,
     request_id,

@@ -1,6 +1,6 @@
 -- One row per hand-over of a request's KV blocks, named `<producer engine id>/<producer request id>` by both sides.
 
-CREATE TABLE transfers_folded
+CREATE TABLE IF NOT EXISTS transfers_folded
 (
     transfer_id String,
     first_seen SimpleAggregateFunction(min, Int64),
@@ -26,7 +26,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
 -- statement
 
-CREATE MATERIALIZED VIEW transfers_fold TO transfers_folded AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS transfers_fold TO transfers_folded AS
 WITH
     ifNull(attrs.reason.:String, '') AS reason
 SELECT
@@ -59,7 +59,7 @@ WHERE e.name IN ('kv.offer', 'kv.lease_end', 'kv.release', 'kv.notice', 'kv.read
 
 -- statement
 
-CREATE VIEW transfers AS
+CREATE OR REPLACE VIEW transfers AS
 SELECT
     transfer_id,
     first_seen,

@@ -1,6 +1,6 @@
 -- What each engine is configured as, which engines met, how their handshakes went, and how each collector is doing.
 
-CREATE TABLE engines_folded
+CREATE TABLE IF NOT EXISTS engines_folded
 (
     engine_id LowCardinality(String),
     first_seen SimpleAggregateFunction(min, Int64),
@@ -18,7 +18,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
 -- statement
 
-CREATE MATERIALIZED VIEW engines_fold TO engines_folded AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS engines_fold TO engines_folded AS
 SELECT
     e.engine_id AS engine_id,
     min(e.ts) AS first_seen,
@@ -38,7 +38,7 @@ GROUP BY e.engine_id
 
 -- Every process of an engine reports what it knows. The worker is asked first, the latest report first:
 -- a field is what the first report that has it says.
-CREATE VIEW engines AS
+CREATE OR REPLACE VIEW engines AS
 WITH
     arrayReverseSort(c -> (c.process = 'worker', c.ts, c.id), configs) AS reports,
     arrayMap(c -> c.attrs, reports) AS documents,
@@ -102,7 +102,7 @@ FROM engines_folded FINAL
 
 -- statement
 
-CREATE TABLE engine_pairs_folded
+CREATE TABLE IF NOT EXISTS engine_pairs_folded
 (
     prefill_engine_id LowCardinality(String),
     decode_engine_id LowCardinality(String),
@@ -115,7 +115,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
 -- statement
 
-CREATE MATERIALIZED VIEW engine_pairs_fold TO engine_pairs_folded AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS engine_pairs_fold TO engine_pairs_folded AS
 SELECT
     ifNull(attrs.remote_engine_id.:String, '') AS prefill_engine_id,
     e.engine_id AS decode_engine_id,
@@ -128,7 +128,7 @@ GROUP BY prefill_engine_id, e.engine_id
 
 -- statement
 
-CREATE TABLE handshakes_folded
+CREATE TABLE IF NOT EXISTS handshakes_folded
 (
     engine_id LowCardinality(String),
     ts Int64,
@@ -155,7 +155,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
 -- statement
 
-CREATE MATERIALIZED VIEW handshakes_fold TO handshakes_folded AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS handshakes_fold TO handshakes_folded AS
 SELECT
     e.engine_id AS engine_id,
     e.ts AS ts,
@@ -180,7 +180,7 @@ WHERE e.name = 'kv.handshake'
 
 -- statement
 
-CREATE VIEW handshakes AS
+CREATE OR REPLACE VIEW handshakes AS
 SELECT
     id, ts, toString(engine_id) AS engine_id, toString(group) AS group, rank, remote_engine_id, remote_host, remote_port,
     toString(outcome) AS outcome, toString(failure_type) AS failure_type, local_hash, remote_hash,
@@ -190,7 +190,7 @@ FROM handshakes_folded FINAL
 
 -- statement
 
-CREATE VIEW handshake_pairs AS
+CREATE OR REPLACE VIEW handshake_pairs AS
 SELECT
     remote_engine_id AS prefill_engine_id,
     engine_id AS decode_engine_id,
@@ -209,7 +209,7 @@ GROUP BY prefill_engine_id, decode_engine_id
 
 -- statement
 
-CREATE TABLE collectors_folded
+CREATE TABLE IF NOT EXISTS collectors_folded
 (
     boot LowCardinality(String),
     first_seen SimpleAggregateFunction(min, Int64),
@@ -226,7 +226,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
 -- statement
 
-CREATE MATERIALIZED VIEW collectors_fold TO collectors_folded AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS collectors_fold TO collectors_folded AS
 SELECT
     e.boot AS boot,
     min(e.ts) AS first_seen,
@@ -242,7 +242,7 @@ GROUP BY e.boot
 
 -- statement
 
-CREATE VIEW collectors AS
+CREATE OR REPLACE VIEW collectors AS
 SELECT
     toString(boot) AS boot,
     latest.engine_id AS engine_id,

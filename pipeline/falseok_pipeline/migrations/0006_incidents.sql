@@ -1,6 +1,6 @@
 -- Requests that share a fingerprint: verdict, reason or failure type, prefill group, decode group, model.
 
-CREATE VIEW incident_candidates AS
+CREATE OR REPLACE VIEW incident_candidates AS
 WITH
     judged AS (
         SELECT *, if(reason != '', reason, first_failure_type) AS cause_key

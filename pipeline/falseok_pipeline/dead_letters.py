@@ -1,0 +1,54 @@
+"""Input that could not become an event: why, where it was, and its bytes as they were."""
+
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """Why a line, or a file, is a dead letter. Closed: every refusal has exactly one."""
+
+    NOT_JSON = "not_json"
+    NOT_UTF8 = "not_utf8"
+    NUL_BYTE = "nul_byte"
+    SCHEMA = "schema"
+    UNKNOWN_VERSION = "unknown_version"
+    ATTRS_NOT_OBJECT = "attrs_not_object"
+    ID_MISMATCH = "id_mismatch"
+    TOO_LONG = "too_long"
+    TOO_DEEP = "too_deep"
+    TORN_LINE = "torn_line"
+    UNREADABLE = "unreadable"
+    REFUSED_BY_STORE = "refused_by_store"
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """One refusal. The same refusal met again is the same dead letter."""
+
+    reason: Reason
+    message: str
+    source: str
+    """Path of the segment."""
+    byte_offset: int
+    original: bytes = b""
+
+    @property
+    def id(self) -> str:
+        """Digest over place and content: what makes a dead letter met twice one row."""
+        place = f"{self.reason}\0{self.source}\0{self.byte_offset}\0".encode(errors="surrogateescape")
+        return sha256(place + self.original).hexdigest()[:32]
+
+    def to_row(self, now_micros: int) -> dict[str, Any]:
+        """The row of table `dead_letters_stored`; `original` must travel as bytes."""
+        return {
+            "id": self.id,
+            "recorded_at": now_micros,
+            "reason": str(self.reason),
+            "message": self.message,
+            "source": self.source,
+            "byte_offset": self.byte_offset,
+            "original": self.original,
+            "original_bytes": len(self.original),
+        }

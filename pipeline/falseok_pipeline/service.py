@@ -1,0 +1,160 @@
+"""The loop: poll, validate, insert, commit. Wires the parts of the embedded shape together.
+
+Offsets are committed only after the insert returned, and an insert returns only when it is durable: whenever the
+process dies, at most the last batch is stored again, and that changes nothing.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from falseok_pipeline.clock import now_micros
+from falseok_pipeline.data_directory import DataDirectory
+from falseok_pipeline.embedded import EmbeddedStore
+from falseok_pipeline.query_server import QueryServer
+from falseok_pipeline.sources import Source
+from falseok_pipeline.sources.offsets import Offsets
+from falseok_pipeline.sources.spool import SpoolDirectory, SpoolSource
+from falseok_pipeline.statistics import Statistics
+from falseok_pipeline.validation import validate
+from falseok_pipeline.writer import Interrupted, Writer
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.2
+OnBatch = Callable[[Statistics], None]
+
+
+class Service:
+    """Brings what is in the spools into the store. One thread runs it; `statistics` may be read from any."""
+
+    def __init__(
+        self,
+        source: Source,
+        store: EmbeddedStore,
+        clock: Callable[[], int] = now_micros,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        """`open` is the usual way to get one."""
+        self.store = store
+        self._source = source
+        self._clock = clock
+        self._poll_seconds = poll_seconds
+        self._stop = threading.Event()
+        self._writer = Writer(store, clock, self._wait, self._note_waiting)
+        self._held = ExitStack()
+        self.statistics = Statistics(started_at_micros=clock())
+
+    @classmethod
+    def open(
+        cls,
+        data: DataDirectory,
+        *,
+        version: str = "",
+        spools: Callable[[], Iterable[SpoolDirectory]] | None = None,
+        serve_queries: bool = True,
+        clock: Callable[[], int] = now_micros,
+    ) -> Self:
+        """Claim the data directory, open and migrate its store, and answer queries on its socket.
+
+        `spools` defaults to those of the data directory, the labs' included; only its own spool is deleted from.
+
+        Raises:
+            DataDirectoryInUseError: another live process holds the directory.
+            PipelineError: the store or the offsets cannot be used; the message says what to do.
+        """
+        claim = data.claim("run", clock(), version=version, serves_queries=serve_queries)
+        with ExitStack() as undo:
+            store = undo.enter_context(EmbeddedStore(data.store, claim=claim))
+            store.migrate(clock())
+            source = SpoolSource(
+                spools or (lambda: usual_spools(data)), Offsets(data.offsets_file), lambda: clock() / 1e6
+            )
+            service = cls(source, store, clock)
+            if serve_queries:
+                undo.enter_context(QueryServer(data.store, data.query_socket))
+            service._held = undo.pop_all()
+        return service
+
+    def run_once(self, on_batch: OnBatch | None = None) -> Statistics:
+        """Store everything that is there now, then return."""
+        while self._step(on_batch):
+            pass
+        return self.statistics
+
+    def run(self, stop: threading.Event, on_batch: OnBatch | None = None) -> Statistics:
+        """Store what is there and what comes, until `stop` is set; the batch at hand is finished first.
+
+        `on_batch` is called after each batch and after each idle look, in this thread.
+        """
+        self._stop = stop
+        while not stop.is_set():
+            if not self._step(on_batch):
+                if on_batch is not None:
+                    on_batch(self.statistics)
+                stop.wait(self._poll_seconds)
+        return self.statistics
+
+    def close(self) -> None:
+        """Stop answering queries, close the store, let go of the data directory. Idempotent."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _step(self, on_batch: OnBatch | None) -> bool:
+        """One batch; False when there is none or it is time to stop."""
+        batch = self._source.poll()
+        self._count_lag()
+        if batch is None:
+            return False
+        checked = validate(batch)
+        try:
+            stored, dead_letters = self._writer.write(checked)
+        except Interrupted:
+            return False
+        self._source.commit(batch.positions)
+        self.statistics = replace(
+            self.statistics,
+            events_stored=self.statistics.events_stored + stored,
+            dead_letters=self.statistics.dead_letters + dead_letters,
+            blank_lines=self.statistics.blank_lines + checked.blank_lines,
+            batches=self.statistics.batches + 1,
+            bytes_read=self.statistics.bytes_read + batch.size_bytes,
+            last_event_micros=max(self.statistics.last_event_micros, checked.last_event_micros),
+        )
+        self._count_lag()
+        logger.debug(
+            "batch_stored events=%d dead_letters=%d bytes=%d", stored, dead_letters, batch.size_bytes
+        )
+        if on_batch is not None:
+            on_batch(self.statistics)
+        return True
+
+    def _count_lag(self) -> None:
+        self.statistics = replace(
+            self.statistics,
+            lag_bytes=self._source.lag_bytes(),
+            lost_segments=self._source.lost_segments(),
+        )
+
+    def _note_waiting(self, reason: str) -> None:
+        if reason != self.statistics.waiting_for:
+            self.statistics = replace(self.statistics, waiting_for=reason)
+
+    def _wait(self, seconds: float) -> bool:
+        return self._stop.wait(seconds)
+
+
+def usual_spools(data: DataDirectory) -> list[SpoolDirectory]:
+    """The spools of a data directory that exist now. Labs keep theirs: they are recorded from."""
+    return [SpoolDirectory(path, delete_consumed=path == data.spool) for path in data.spools()]

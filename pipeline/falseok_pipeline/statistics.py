@@ -1,0 +1,28 @@
+"""What the pipeline did since it was started, for people and for rates."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counts since `started_at_micros`. A re-delivered event is counted each time: the store keeps it once."""
+
+    started_at_micros: int
+    events_stored: int = 0
+    dead_letters: int = 0
+    blank_lines: int = 0
+    batches: int = 0
+    bytes_read: int = 0
+    lag_bytes: int = 0
+    """Bytes in the spools that are not durable in the store yet."""
+    lost_segments: int = 0
+    """Segments that vanished before they were read."""
+    last_event_micros: int = 0
+    """Latest wall clock of an event stored."""
+    waiting_for: str = ""
+    """Why the store makes us wait; empty when it does not."""
+
+    def events_per_second(self, now_micros: int) -> float:
+        """Mean rate since the start."""
+        seconds = (now_micros - self.started_at_micros) / 1e6
+        return self.events_stored / seconds if seconds > 0 else 0.0

@@ -1,0 +1,111 @@
+"""Tells good lines from bad ones: a whole slice at once when all of it is good, line by line when it is not.
+
+The store's own parser is lenient, so nothing reaches it that was not checked here. Good lines go on as the bytes
+they came as.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from falseok_collector.events import MAX_LINE_BYTES
+from falseok_pipeline.dead_letters import DeadLetter
+from falseok_pipeline.envelope_check import decoder, names_allowed
+from falseok_pipeline.line_judgement import Line, judge_line
+from falseok_pipeline.sources import Batch, Slice
+
+
+@dataclass(frozen=True)
+class Validated:
+    """What became of a batch."""
+
+    slices: tuple[Slice, ...] = ()
+    """Lines that are all good, as they came."""
+    lines: tuple[Line, ...] = ()
+    """What is good among lines that are not all good."""
+    dead_letters: tuple[DeadLetter, ...] = ()
+    events: int = 0
+    blank_lines: int = 0
+    last_event_micros: int = 0
+
+    @property
+    def payload(self) -> bytes:
+        """All good lines, each ending in a line break."""
+        return b"".join([*(piece.data for piece in self.slices), *(line.data + b"\n" for line in self.lines)])
+
+    def located(self) -> list[Line]:
+        """All good lines one by one, in the order of `payload`."""
+        split = (line for piece in self.slices for line in _split(piece))
+        return [*(Line(source, offset, data, 0) for source, offset, data in split), *self.lines]
+
+
+def validate(batch: Batch) -> Validated:
+    """Check every line of a batch. Takes time with the batch's size; never raises for what it finds."""
+    good: list[Slice] = []
+    lines: list[Line] = []
+    dead_letters: list[DeadLetter] = list(batch.dead_letters)
+    events = blank_lines = last_event_micros = 0
+    for piece in batch.slices:
+        checked = _check_at_once(piece.data)
+        if checked is not None:
+            good.append(piece)
+            events += checked[0]
+            last_event_micros = max(last_event_micros, checked[1])
+            continue
+        for source, offset, data in _split(piece):
+            if not data.strip():
+                blank_lines += 1
+                continue
+            judged = judge_line(source, offset, data)
+            if isinstance(judged, DeadLetter):
+                dead_letters.append(judged)
+            else:
+                lines.append(judged)
+                last_event_micros = max(last_event_micros, judged.ts_micros)
+    return Validated(
+        tuple(good), tuple(lines), tuple(dead_letters), events + len(lines), blank_lines, last_event_micros
+    )
+
+
+def _check_at_once(data: bytes) -> tuple[int, int] | None:
+    """Number of events and latest wall clock when every line is a good event, else None."""
+    if not data.endswith(b"\n") or b"\0" in data or not _is_utf8(data) or _has_long_line(data):
+        return None
+    try:
+        events = decoder.decode_lines(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if len(events) != data.count(b"\n") or not names_allowed({event.name for event in events}):
+        return None
+    latest = 0
+    for event in events:
+        if event.id != f"{event.boot}-{event.seq}":
+            return None
+        latest = max(latest, event.ts)
+    return len(events), latest
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _has_long_line(data: bytes) -> bool:
+    return len(data) > MAX_LINE_BYTES and max(map(len, data.split(b"\n"))) > MAX_LINE_BYTES
+
+
+def _split(piece: Slice) -> Iterator[tuple[str, int, bytes]]:
+    """Source, offset and bytes of every line, without line breaks."""
+    offset = piece.byte_offset
+    *complete, unended = piece.data.split(b"\n")
+    for line in complete:
+        yield piece.source, offset, line
+        offset += len(line) + 1
+    if unended:
+        yield piece.source, offset, unended
