@@ -1,4 +1,4 @@
-"""One process's event source: stamps records on the hot path, encodes and writes them in a sender thread.
+"""One process's event source: stamps records on the hot path and hands them to a sender thread.
 
 `emit` takes constant time and never raises. Nothing is started before `start` was called, because vLLM loads
 plug-ins in processes that fork later; after a fork the child begins anew with its own boot id.
@@ -6,7 +6,6 @@ plug-ins in processes that fork later; after a fork the child begins anew with i
 
 import atexit
 import contextlib
-import logging
 import os
 import secrets
 import socket
@@ -18,19 +17,15 @@ from pathlib import Path
 
 from falseok_collector.attributes import Attributes, CollectorHeartbeat, EngineExit, HookState
 from falseok_collector.deferred import Deferred
-from falseok_collector.events import CONTRACT_VERSION, Envelope, Origin, encode
+from falseok_collector.encoding import Source, encode_record
 from falseok_collector.hashing import KeyedHash
-from falseok_collector.identity import external_id_of, trace_ids
 from falseok_collector.ring import Record, Ring
+from falseok_collector.sender import Sender
 from falseok_collector.settings import Settings
 from falseok_collector.sinks import Sink
 from falseok_collector.sinks.memory import MemorySink
 from falseok_collector.sinks.spool import SpoolSink
 
-logger = logging.getLogger("falseok")
-
-_BATCH_EVENTS = 2_000
-_RETRY_SECONDS_MAX = 5.0
 _CLOSE_SECONDS = 3.0
 
 
@@ -46,24 +41,24 @@ class Emitter:
         self.engine_id = ""
         self.group = settings.engine_group
         self.hook_states: Callable[[], list[HookState]] = list
+        self.sinks: list[Sink] = []
         self._host = socket.gethostname()
+        self._affinity = _affinity()
         self.reset()
 
     def reset(self) -> None:
         """Begin anew: another boot id, an empty ring, no thread. Called in the child after a fork."""
+        for sink in self.sinks:
+            sink.abandon()
+        self.sinks = []
         self.boot = f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(4)}"
         self.ring = Ring(self.settings.ring_events)
-        self.sinks: list[Sink] = []
         self.last_request_id = ""
         self._pid = os.getpid()
         self._keyed_hash = KeyedHash(self.settings.salt)
+        self._sender: Sender | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._sink_errors = 0
-        self._encode_errors = 0
-        self._emitted = 0
-        self._pending: dict[str, list[bytes]] = {}
-        self._retry_at: dict[str, tuple[float, float]] = {}
 
     def emit(  # noqa: PLR0913 - the envelope is wide
         self,
@@ -99,7 +94,10 @@ class Emitter:
         if self._thread is not None:
             return
         self.sinks = self._open_sinks()
-        self._thread = threading.Thread(target=self._run, name="falseok-sender", daemon=True)
+        self._sender = Sender(self.ring, self.sinks, self._encode, self.settings.flush_seconds)
+        self._thread = threading.Thread(
+            target=self._run, args=(self._sender,), name="falseok-sender", daemon=True
+        )
         self._thread.start()
         # Engine processes are multiprocessing children, which skip atexit; API servers are not.
         atexit.register(self.close)
@@ -115,126 +113,58 @@ class Emitter:
         thread.join(_CLOSE_SECONDS)
 
     def _open_sinks(self) -> list[Sink]:
+        settings = self.settings
         sinks: list[Sink] = []
-        for name in self.settings.sinks:
+        for name in settings.sinks:
             if name == "memory":
                 sinks.append(MemorySink())
             else:
                 sinks.append(
                     SpoolSink(
-                        Path(self.settings.spool_dir),
+                        Path(settings.spool_dir),
                         self.boot,
-                        max_bytes=self.settings.spool_max_bytes,
-                        segment_bytes=self.settings.spool_segment_bytes,
+                        max_bytes=settings.spool_max_bytes,
+                        segment_bytes=settings.spool_segment_bytes,
                     )
                 )
         return sinks
 
-    def _run(self) -> None:
-        _widen_affinity()
-        next_heartbeat = 0.0
-        while True:
-            stopping = self._stopping.wait(self.settings.flush_seconds)
-            now = time.monotonic()
-            if now >= next_heartbeat or stopping:
-                self.emit(self._heartbeat())
-                next_heartbeat = now + self.settings.heartbeat_seconds
-            while self._flush(now, final=stopping) and len(self.ring):
-                pass
-            if stopping:
-                for sink in self.sinks:
-                    with contextlib.suppress(OSError):
-                        sink.close()
-                return
+    def _run(self, sender: Sender) -> None:
+        _set_affinity(self._affinity)
+        sender.run(
+            self._stopping,
+            flush_seconds=self.settings.flush_seconds,
+            heartbeat=lambda: self.emit(self._heartbeat(sender)),
+            heartbeat_seconds=self.settings.heartbeat_seconds,
+        )
 
-    def _flush(self, now: float, *, final: bool) -> bool:
-        """Write one batch to every sink; False when a sink is in trouble, so that the ring keeps the rest."""
-        if not any(self._pending.values()):
-            lines = [
-                line for record in self.ring.take(_BATCH_EVENTS) if (line := self._encode(record)) is not None
-            ]
-            if not lines:
-                return False
-            self._emitted += len(lines)
-            self._pending = {sink.name: lines for sink in self.sinks}
-        outcomes = [self._offer(sink, now, final=final) for sink in self.sinks]
-        return all(outcomes)
+    def _encode(self, record: Record) -> bytes:
+        source = Source(
+            boot=self.boot, host=self._host, pid=self._pid, engine_id=self.engine_id, group=self.group
+        )
+        return encode_record(record, source, self._keyed_hash)
 
-    def _offer(self, sink: Sink, now: float, *, final: bool) -> bool:
-        lines = self._pending.get(sink.name)
-        if not lines:
-            return True
-        retry_at, delay = self._retry_at.get(sink.name, (0.0, 0.0))
-        if now < retry_at and not final:
-            return False
-        try:
-            sink.write(lines)
-        except OSError as error:
-            self._sink_errors += 1
-            if not delay:
-                logger.warning(
-                    "falseok: the %s sink cannot write, events wait in memory: %s", sink.name, error
-                )
-            delay = min(max(delay * 2, self.settings.flush_seconds), _RETRY_SECONDS_MAX)
-            self._retry_at[sink.name] = (now + delay, delay)
-            return False
-        if delay:
-            logger.warning("falseok: the %s sink writes again", sink.name)
-        self._retry_at.pop(sink.name, None)
-        self._pending[sink.name] = []
-        return True
-
-    def _encode(self, record: Record) -> bytes | None:
-        try:
-            attributes = record.attributes
-            if isinstance(attributes, Deferred):
-                attributes = attributes.finish(self._keyed_hash)
-            trace_id, span_id = trace_ids(record.traceparent)
-            engine_id = record.engine_id or self.engine_id
-            return encode(
-                Envelope(
-                    v=CONTRACT_VERSION,
-                    id=f"{self.boot}-{record.seq}",
-                    ts=record.wall_ns // 1_000,
-                    mono=record.mono_ns // 1_000,
-                    boot=self.boot,
-                    seq=record.seq,
-                    name=attributes.event_name,
-                    origin=Origin.HOOK,
-                    engine_id=engine_id[:256],
-                    group=(self.group or engine_id)[:256],
-                    rank=record.rank,
-                    host=self._host[:256],
-                    pid=self._pid,
-                    request_id=record.request_id[:1024],
-                    external_id=(record.external_id or external_id_of(record.request_id))[:1024],
-                    transfer_id=record.transfer_id[:1024],
-                    trace_id=trace_id,
-                    span_id=span_id,
-                ),
-                attributes,
-            )
-        except Exception:
-            self._encode_errors += 1
-            if self._encode_errors == 1:
-                logger.warning("falseok: an event could not be encoded and is lost", exc_info=True)
-            return None
-
-    def _heartbeat(self) -> CollectorHeartbeat:
-        losses = [sink.losses() for sink in self.sinks]
+    def _heartbeat(self, sender: Sender) -> CollectorHeartbeat:
+        losses = [sink.losses() for sink in sender.sinks]
         return CollectorHeartbeat(
             process=self.process,
-            events_emitted=self._emitted,
-            events_dropped=self.ring.dropped + self._encode_errors,
+            events_emitted=sender.events_emitted,
+            events_dropped=self.ring.dropped + sender.encode_errors,
             events_spilled=sum(events for events, _ in losses),
             segments_dropped=sum(segments for _, segments in losses),
-            sink_errors=self._sink_errors,
+            sink_errors=sender.sink_errors,
             queue_depth=len(self.ring),
             hooks=self.hook_states(),
         )
 
 
-def _widen_affinity() -> None:
+def _affinity() -> set[int]:
+    """The processors this process may use, before vLLM narrows them."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+
+def _set_affinity(processors: set[int]) -> None:
     """Undo what vLLM's CPU platform does: it narrows the affinity of the thread that builds the worker, and threads inherit it."""
-    with contextlib.suppress(OSError, AttributeError):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    with contextlib.suppress(OSError):
+        if processors:
+            os.sched_setaffinity(0, processors)

@@ -19,3 +19,7 @@ class Sink(Protocol):
     def close(self) -> None:
         """Flush and release everything. Called once, at the end of the process."""
         ...
+
+    def abandon(self) -> None:
+        """Let go of everything without writing: this process is a fork of the one that owns the sink."""
+        ...

@@ -27,3 +27,6 @@ class MemorySink:
     def close(self) -> None:
         """Nothing to release; the lines stay readable."""
         self.closed = True
+
+    def abandon(self) -> None:
+        """Nothing to let go of."""

@@ -2,9 +2,11 @@
 
 Segments are named `<boot>-<8 digits>.ndjson`. The writer holds an exclusive lock on the segment it writes, so
 that a reader can tell a torn last line of a dead writer from a line that is still being written. Several
-processes share a directory; the byte bound is that of the directory.
+processes share a directory; the byte bound is that of the directory, kept whenever a segment is begun: between
+two beginnings it may be passed by what the open segments of the other writers grow, and by one batch.
 """
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -50,6 +52,13 @@ class SpoolSink:
         """Make the last segment durable and let go of it."""
         self._finish_segment()
 
+    def abandon(self) -> None:
+        """Close the inherited segment; its lock stays with the process that writes it."""
+        if self._file >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._file)
+            self._file = -1
+
     def _append(self, payload: bytes) -> None:
         view = memoryview(payload)
         while view:
@@ -71,6 +80,8 @@ class SpoolSink:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(descriptor).st_nlink:
+                raise FileNotFoundError(f"{path} was taken for a finished segment and dropped")
         except OSError:
             os.close(descriptor)
             path.unlink(missing_ok=True)
@@ -93,11 +104,11 @@ class SpoolSink:
         for _, path, size in segments:
             if total + self._segment_bytes <= self._max_bytes:
                 return
-            if not _finished(path):
+            lines = _drop(path)
+            if lines is None:
                 continue
-            self._events_lost += _count_lines(path)
+            self._events_lost += lines
             self._segments_lost += 1
-            path.unlink(missing_ok=True)
             total -= size
 
     def _segments(self) -> list[tuple[float, Path, int]]:
@@ -111,19 +122,17 @@ class SpoolSink:
         return found
 
 
-def _finished(path: Path) -> bool:
-    """Whether nobody writes the segment: its writer went on to another one, or is gone."""
+def _drop(path: Path) -> int | None:
+    """Remove a segment that nobody writes and count its lines; None when it has a writer or is gone already.
+
+    The lock is held until the segment is removed, so that a writer that has just created it notices.
+    Raises `OSError` when it may not be removed: the bound cannot be kept then.
+    """
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _count_lines(path: Path) -> int:
-    try:
-        with path.open("rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-    except OSError:
-        return 0
+            lines = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+            path.unlink()
+    except (BlockingIOError, FileNotFoundError):
+        return None
+    return lines
