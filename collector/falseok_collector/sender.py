@@ -45,16 +45,17 @@ class Sender:
         heartbeat: Callable[[], None],
         heartbeat_seconds: float,
     ) -> None:
-        """Beat and flush until `stopping` is set, then once more, and close the sinks."""
+        """Beat and flush until `stopping` is set, then flush, beat with the final counts, and close the sinks."""
         next_heartbeat = 0.0
-        stopped = False
-        while not stopped:
-            stopped = stopping.wait(flush_seconds)
+        while not stopping.wait(flush_seconds):
             now = time.monotonic()
-            if now >= next_heartbeat or stopped:
+            if now >= next_heartbeat:
                 next_heartbeat = now + heartbeat_seconds
                 self._guarded(heartbeat)
-            self._guarded(partial(self.flush_all, now, final=stopped))
+            self._guarded(partial(self.flush_all, now))
+        last_flush = partial(self.flush_all, time.monotonic(), final=True)
+        for step in (last_flush, heartbeat, last_flush):
+            self._guarded(step)
         for sink in self.sinks:
             self._guarded(sink.close)
 
