@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector import processes
+from tests.collector.locks import is_locked
 
 from falseok_collector.sinks.spool import SpoolSink
 
@@ -29,16 +30,6 @@ def names(directory: Path) -> list[str]:
 def lines_in(directory: Path) -> list[bytes]:
     """Every complete line of the directory, in the order of the segments."""
     return [line for name in names(directory) for line in (directory / name).read_bytes().splitlines()]
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a reader would find a writer on the segment."""
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def test_nothing_is_created_before_the_first_event(tmp_path: Path) -> None:
