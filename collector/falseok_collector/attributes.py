@@ -2,6 +2,7 @@
 
 A new field is always optional and has a default; a removed or re-typed field needs a new contract version.
 The descriptions become the generated reference in `docs/events.md`.
+One catalogue in one file on purpose: it is read and reviewed as a whole.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -89,17 +90,19 @@ class EngineConfig(Attributes):
     region_count: Annotated[int, Meta(description="Memory regions registered with NIXL.")] = 0
     region_lengths_bytes: Annotated[list[int], Meta(description="Bytes per block of each region.")] = []
     attention_backend: Annotated[str, Meta(description="Attention backend name, as advertised.")] = ""
-    tensor_parallel_size: int = 0
-    pipeline_parallel_size: int = 0
-    data_parallel_size: int = 0
-    data_parallel_rank: int = 0
-    decode_context_parallel_size: int = 0
+    tensor_parallel_size: Annotated[int, Meta(description="--tensor-parallel-size.")] = 0
+    pipeline_parallel_size: Annotated[int, Meta(description="--pipeline-parallel-size.")] = 0
+    data_parallel_size: Annotated[int, Meta(description="--data-parallel-size.")] = 0
+    data_parallel_rank: Annotated[
+        int, Meta(description="Rank of this engine among the data-parallel ones.")
+    ] = 0
+    decode_context_parallel_size: Annotated[int, Meta(description="--decode-context-parallel-size.")] = 0
     model: Annotated[str, Meta(description="--model as given.")] = ""
-    served_model_names: list[str] = []
-    model_revision: str = ""
+    served_model_names: Annotated[list[str], Meta(description="Names the API answers to.")] = []
+    model_revision: Annotated[str, Meta(description="--revision as given.")] = ""
     dtype: Annotated[str, Meta(description="Effective model dtype, for example torch.bfloat16.")] = ""
     kv_cache_dtype: Annotated[str, Meta(description="Configured KV cache dtype, for example auto.")] = ""
-    quantization: str = ""
+    quantization: Annotated[str, Meta(description="Quantisation method, empty when there is none.")] = ""
     max_model_len: Annotated[int, Meta(description="Tokens.")] = 0
     speculative_config: Annotated[dict[str, Any], Meta(description="Empty when speculation is off.")] = {}
     rope_parameters: Annotated[
@@ -109,12 +112,14 @@ class EngineConfig(Attributes):
     model_runner: Annotated[
         str, Meta(description="Class of the model runner, with v1 or v2 where known.")
     ] = ""
-    cuda_graph_mode: str = ""
-    enforce_eager: bool | None = None
-    prefix_caching: bool | None = None
-    async_scheduling: bool | None = None
-    reasoning_parser: str = ""
-    tool_call_parser: str = ""
+    cuda_graph_mode: Annotated[str, Meta(description="Effective CUDA-graph mode.")] = ""
+    enforce_eager: Annotated[bool | None, Meta(description="Whether CUDA graphs are off altogether.")] = None
+    prefix_caching: Annotated[bool | None, Meta(description="Whether the prefix cache is on.")] = None
+    async_scheduling: Annotated[
+        bool | None, Meta(description="Whether scheduling overlaps the forward pass.")
+    ] = None
+    reasoning_parser: Annotated[str, Meta(description="--reasoning-parser.")] = ""
+    tool_call_parser: Annotated[str, Meta(description="--tool-call-parser.")] = ""
     side_channel: Annotated[str, Meta(description="host:port of this engine's NIXL side channel.")] = ""
     kv_lease_seconds: Annotated[float, Meta(description="How long prefill keeps blocks for decode.")] = 0.0
     environment: Annotated[
@@ -127,7 +132,7 @@ class EngineExit(Attributes):
 
     event_name: ClassVar[str] = "engine.exit"
 
-    process: str = ""
+    process: Annotated[str, Meta(description="api_server, engine_core or worker.")] = ""
     reason: Annotated[str, Meta(description="clean, or silence when derived from missing heartbeats.")] = ""
     last_request_id: Annotated[str, Meta(description="Last request seen by the hooks of this process.")] = ""
 
@@ -137,9 +142,9 @@ class KvHandshake(Attributes):
 
     event_name: ClassVar[str] = "kv.handshake"
 
-    remote_engine_id: str = ""
-    remote_host: str = ""
-    remote_port: int = 0
+    remote_engine_id: Annotated[str, Meta(description="Engine id the peer is expected to have.")] = ""
+    remote_host: Annotated[str, Meta(description="Host of the peer's side channel.")] = ""
+    remote_port: Annotated[int, Meta(description="Port of the peer's side channel.")] = 0
     outcome: Annotated[str, Meta(description="ok or failed.")] = ""
     failure_type: Annotated[
         str,
@@ -152,10 +157,14 @@ class KvHandshake(Attributes):
     remote_hash: Annotated[
         str, Meta(description="Compatibility hash of the peer, where the failure names it.")
     ] = ""
-    enforce_handshake_compat: bool | None = None
-    exception_class: str = ""
+    enforce_handshake_compat: Annotated[
+        bool | None, Meta(description="Whether the hashes are compared in this handshake.")
+    ] = None
+    exception_class: Annotated[str, Meta(description="Class of the exception that ended the attempt.")] = ""
     exception_message: Annotated[str, Meta(description="Cut at 2,000 characters.")] = ""
-    duration_seconds: float = 0.0
+    duration_seconds: Annotated[float, Meta(description="From the first byte to acceptance or failure.")] = (
+        0.0
+    )
     clock_offset_seconds: Annotated[
         float | None, Meta(description="Remote perf_counter minus local, where vLLM measured it.")
     ] = None
@@ -176,16 +185,16 @@ class KvOffer(Attributes):
         ),
     ] = []
     block_counts: Annotated[list[int], Meta(description="Blocks per group, before any cut.")] = []
-    truncated: bool = False
+    truncated: Annotated[bool, Meta(description="Whether block_ids were cut.")] = False
     digest: Annotated[str, Meta(description="SHA-256 over the whole list.")] = ""
-    computed_tokens: int = 0
-    prompt_tokens: int = 0
-    output_tokens: int = 0
+    computed_tokens: Annotated[int, Meta(description="Tokens whose KV the blocks hold.")] = 0
+    prompt_tokens: Annotated[int, Meta(description="Tokens of the prompt.")] = 0
+    output_tokens: Annotated[int, Meta(description="Tokens generated here.")] = 0
     remote_num_tokens: Annotated[int, Meta(description="Token count told to decode; 0 when absent.")] = 0
     token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
     tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
-    salt_id: str = ""
-    lora: str = ""
+    salt_id: Annotated[str, Meta(description="Which salt keyed the hash; only equal ones compare.")] = ""
+    lora: Annotated[str, Meta(description="Name of the LoRA adapter, empty when there is none.")] = ""
 
 
 class KvLeaseEnd(Attributes):
@@ -194,8 +203,8 @@ class KvLeaseEnd(Attributes):
     event_name: ClassVar[str] = "kv.lease_end"
 
     reason: Annotated[str, Meta(description="read, expired or aborted.")] = ""
-    notifications: int = 0
-    notifications_expected: int = 0
+    notifications: Annotated[int, Meta(description="Completion notices received.")] = 0
+    notifications_expected: Annotated[int, Meta(description="Completion notices that had to come.")] = 0
 
 
 class KvRelease(Attributes):
@@ -212,7 +221,7 @@ class KvNotice(Attributes):
 
     event_name: ClassVar[str] = "kv.notice"
 
-    known: bool = False
+    known: Annotated[bool, Meta(description="Whether the transfer had been offered at all.")] = False
 
 
 class KvReuse(Attributes):
@@ -220,11 +229,11 @@ class KvReuse(Attributes):
 
     event_name: ClassVar[str] = "kv.reuse"
 
-    group: int = 0
-    index_from_end: int = 0
-    block_id: int = 0
-    step: int = 0
-    new_owner: str = ""
+    group: Annotated[int, Meta(description="KV cache group of the block.")] = 0
+    index_from_end: Annotated[int, Meta(description="Place in the offered list, 0 is the last block.")] = 0
+    block_id: Annotated[int, Meta(description="Logical block id.")] = 0
+    step: Annotated[int, Meta(description="Engine step in which it was allocated again.")] = 0
+    new_owner: Annotated[str, Meta(description="Internal id of the request that got the block.")] = ""
 
 
 class KvReadStart(Attributes):
@@ -232,15 +241,15 @@ class KvReadStart(Attributes):
 
     event_name: ClassVar[str] = "kv.read.start"
 
-    remote_engine_id: str = ""
-    remote_request_id: str = ""
+    remote_engine_id: Annotated[str, Meta(description="Engine that offered the blocks.")] = ""
+    remote_request_id: Annotated[str, Meta(description="Internal id of the request there.")] = ""
     offer_digest: Annotated[str, Meta(description="Digest of remote_block_ids taken on entry.")] = ""
     mode: Annotated[str, Meta(description="read, notify_only, declined or deferred.")] = ""
     remote_block_counts: Annotated[list[int], Meta(description="Offered blocks per group.")] = []
     local_block_counts: Annotated[list[int], Meta(description="Blocks to fill per group.")] = []
-    handles_posted: int = 0
-    descriptors: int = 0
-    local_block_size: int = 0
+    handles_posted: Annotated[int, Meta(description="NIXL transfers started for this read.")] = 0
+    descriptors: Annotated[int, Meta(description="Memory descriptors in them.")] = 0
+    local_block_size: Annotated[int, Meta(description="Tokens per logical block here.")] = 0
     remote_block_size: Annotated[int, Meta(description="0 where the peer is not registered yet.")] = 0
 
 
@@ -249,8 +258,8 @@ class KvReadEnd(Attributes):
 
     event_name: ClassVar[str] = "kv.read.end"
 
-    remote_engine_id: str = ""
-    remote_request_id: str = ""
+    remote_engine_id: Annotated[str, Meta(description="Engine that offered the blocks.")] = ""
+    remote_request_id: Annotated[str, Meta(description="Internal id of the request there.")] = ""
     outcome: Annotated[str, Meta(description="ok, failed or skipped.")] = ""
     failure_type: Annotated[
         str,
@@ -260,15 +269,15 @@ class KvReadEnd(Attributes):
         ),
     ] = ""
     stage: Annotated[str, Meta(description="handshake, setup, check, telemetry, release or notify.")] = ""
-    nixl_state: str = ""
+    nixl_state: Annotated[str, Meta(description="State NIXL reported, where it was one that failed.")] = ""
     post_processing_due: Annotated[
         bool | None, Meta(description="Whether received blocks still needed conversion when it failed.")
     ] = None
     duration_seconds: Annotated[float, Meta(description="From post to the poll that saw the end.")] = 0.0
-    bytes: int = 0
-    descriptors: int = 0
-    handles: int = 0
-    error_class: str = ""
+    bytes: Annotated[int, Meta(description="Bytes moved, as NIXL counted them.")] = 0
+    descriptors: Annotated[int, Meta(description="Memory descriptors of the read.")] = 0
+    handles: Annotated[int, Meta(description="NIXL transfers of the read.")] = 0
+    error_class: Annotated[str, Meta(description="Class of the exception, empty when there was none.")] = ""
     error_message: Annotated[str, Meta(description="Cut at 2,000 characters.")] = ""
 
 
@@ -280,15 +289,19 @@ class SchedAdmit(Attributes):
     leg: Annotated[
         str, Meta(description="prefill (do_remote_decode), decode (do_remote_prefill) or local.")
     ] = ""
-    remote_engine_id: str = ""
-    remote_request_id: str = ""
+    remote_engine_id: Annotated[str, Meta(description="Engine named in the incoming kv_transfer_params.")] = (
+        ""
+    )
+    remote_request_id: Annotated[
+        str, Meta(description="Request named in the incoming kv_transfer_params.")
+    ] = ""
     offer_digest: Annotated[str, Meta(description="Digest of the incoming remote_block_ids.")] = ""
-    remote_num_tokens: int = 0
-    prompt_tokens: int = 0
+    remote_num_tokens: Annotated[int, Meta(description="Token count prefill told; 0 when absent.")] = 0
+    prompt_tokens: Annotated[int, Meta(description="Tokens of the prompt.")] = 0
     token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
     tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
-    salt_id: str = ""
-    lora: str = ""
+    salt_id: Annotated[str, Meta(description="Which salt keyed the hash; only equal ones compare.")] = ""
+    lora: Annotated[str, Meta(description="Name of the LoRA adapter, empty when there is none.")] = ""
 
 
 class SchedWaitRemote(Attributes):
@@ -298,12 +311,12 @@ class SchedWaitRemote(Attributes):
 
     external_tokens: Annotated[int, Meta(description="Tokens expected from remote.")] = 0
     local_hit_tokens: Annotated[int, Meta(description="Prompt tokens already in decode's prefix cache.")] = 0
-    prompt_tokens: int = 0
+    prompt_tokens: Annotated[int, Meta(description="Tokens of the prompt.")] = 0
     block_counts: Annotated[list[int], Meta(description="Blocks allocated per group.")] = []
-    remote_num_tokens: int = 0
+    remote_num_tokens: Annotated[int, Meta(description="Token count prefill told; 0 when absent.")] = 0
     token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
     tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
-    salt_id: str = ""
+    salt_id: Annotated[str, Meta(description="Which salt keyed the hash; only equal ones compare.")] = ""
 
 
 class SchedResume(Attributes):
@@ -312,10 +325,14 @@ class SchedResume(Attributes):
     event_name: ClassVar[str] = "sched.resume"
 
     expected_tokens: Annotated[int, Meta(description="External tokens it waited for.")] = 0
-    computed_tokens_before: int = 0
-    computed_tokens_after: int = 0
-    waited_seconds: float = 0.0
-    scheduler_marked_failed: bool = False
+    computed_tokens_before: Annotated[
+        int, Meta(description="Computed tokens when it was taken out of the wait.")
+    ] = 0
+    computed_tokens_after: Annotated[int, Meta(description="Computed tokens the scheduler goes on from.")] = 0
+    waited_seconds: Annotated[float, Meta(description="From parking to this moment.")] = 0.0
+    scheduler_marked_failed: Annotated[
+        bool, Meta(description="Whether the scheduler had been told that the receive failed.")
+    ] = False
     policy: Annotated[str, Meta(description="kv_load_failure_policy in force.")] = ""
     branch: Annotated[str, Meta(description="resume, recompute or fail.")] = ""
 
@@ -325,7 +342,7 @@ class SchedPreempt(Attributes):
 
     event_name: ClassVar[str] = "sched.preempt"
 
-    output_tokens: int = 0
+    output_tokens: Annotated[int, Meta(description="Tokens generated so far.")] = 0
 
 
 class SchedFinish(Attributes):
@@ -336,13 +353,15 @@ class SchedFinish(Attributes):
     leg: Annotated[str, Meta(description="prefill, decode or local.")] = ""
     status: Annotated[str, Meta(description="vLLM RequestStatus, for example FINISHED_STOPPED.")] = ""
     finish_reason: Annotated[str, Meta(description="stop, length, abort, error, repetition or ignored.")] = ""
-    output_tokens: int = 0
-    prompt_tokens: int = 0
+    output_tokens: Annotated[int, Meta(description="Tokens generated.")] = 0
+    prompt_tokens: Annotated[int, Meta(description="Tokens of the prompt.")] = 0
     cached_tokens: Annotated[int, Meta(description="Prompt tokens that were not computed here.")] = 0
-    preemptions: int = 0
-    nans_in_logits: int = 0
-    speculative_drafted_tokens: int = 0
-    speculative_accepted_tokens: int = 0
+    preemptions: Annotated[int, Meta(description="How often it lost its blocks.")] = 0
+    nans_in_logits: Annotated[
+        int, Meta(description="NaN values seen in its logits, where vLLM counts them.")
+    ] = 0
+    speculative_drafted_tokens: Annotated[int, Meta(description="Tokens the draft proposed.")] = 0
+    speculative_accepted_tokens: Annotated[int, Meta(description="Drafted tokens that were accepted.")] = 0
     engine_seconds: Annotated[float, Meta(description="From admission to finish.")] = 0.0
 
 
@@ -351,7 +370,7 @@ class KvPrefixReset(Attributes):
 
     event_name: ClassVar[str] = "kv.prefix_reset"
 
-    blocks: int = 0
+    blocks: Annotated[int, Meta(description="Watched blocks that were in it.")] = 0
 
 
 class ApiResponse(Attributes):
@@ -360,21 +379,30 @@ class ApiResponse(Attributes):
     event_name: ClassVar[str] = "api.response"
 
     endpoint: Annotated[str, Meta(description="Path, for example /v1/chat/completions.")] = ""
-    http_status: int = 0
-    stream: bool = False
+    http_status: Annotated[int, Meta(description="0 when no response was begun.")] = 0
+    stream: Annotated[bool, Meta(description="Whether it was a stream of server-sent events.")] = False
     error_in_stream: Annotated[bool, Meta(description="An error event inside a 200 stream.")] = False
-    error_type: str = ""
+    error_type: Annotated[str, Meta(description="Type of the error object in the body.")] = ""
     finish_reasons: Annotated[list[str], Meta(description="One a choice, in order.")] = []
-    choices: int = 0
-    content_characters: int = 0
-    reasoning_characters: int = 0
-    tool_call_characters: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    time_to_first_token_seconds: float = 0.0
-    duration_seconds: float = 0.0
-    response_bytes: int = 0
-    client_disconnected: bool = False
+    choices: Annotated[int, Meta(description="Choices seen.")] = 0
+    content_characters: Annotated[int, Meta(description="Characters of text over all choices.")] = 0
+    reasoning_characters: Annotated[int, Meta(description="Characters of reasoning over all choices.")] = 0
+    tool_call_characters: Annotated[
+        int, Meta(description="Characters of tool names and arguments over all choices.")
+    ] = 0
+    prompt_tokens: Annotated[int, Meta(description="From the body's usage; 0 when absent.")] = 0
+    completion_tokens: Annotated[int, Meta(description="From the body's usage; 0 when absent.")] = 0
+    time_to_first_token_seconds: Annotated[
+        float,
+        Meta(description="From the request's arrival to the first chunk with output; 0 when not streamed."),
+    ] = 0.0
+    duration_seconds: Annotated[
+        float, Meta(description="From the request's arrival to the end of serving it.")
+    ] = 0.0
+    response_bytes: Annotated[int, Meta(description="Bytes of the body handed to the server.")] = 0
+    client_disconnected: Annotated[
+        bool, Meta(description="The client left before the response was complete.")
+    ] = False
     engine_request_ids: Annotated[
         list[str], Meta(description="Internal ids of all engine requests that served this response.")
     ] = []
@@ -382,7 +410,7 @@ class ApiResponse(Attributes):
         str, Meta(description="remote_decode (a prefill leg), remote_prefill (a decode leg) or empty.")
     ] = ""
     kv_transfer_out: Annotated[bool, Meta(description="The response carried kv_transfer_params.")] = False
-    model: str = ""
+    model: Annotated[str, Meta(description="Model named in the body.")] = ""
     features: Annotated[dict[str, float], Meta(description="Text features by their documented names.")] = {}
 
 
@@ -391,11 +419,13 @@ class ProbeResult(Attributes):
 
     event_name: ClassVar[str] = "probe.result"
 
-    mode: str = ""
-    case: str = ""
-    http_status: int = 0
-    agreement: float | None = None
-    features: dict[str, float] = {}
+    mode: Annotated[str, Meta(description="verify or canary.")] = ""
+    case: Annotated[str, Meta(description="Name of the probe's case.")] = ""
+    http_status: Annotated[int, Meta(description="Status of the answer.")] = 0
+    agreement: Annotated[
+        float | None, Meta(description="Share of the reference answer that was met, 0 to 1.")
+    ] = None
+    features: Annotated[dict[str, float], Meta(description="Text features by their documented names.")] = {}
 
 
 class CollectorHeartbeat(Attributes):
@@ -403,16 +433,16 @@ class CollectorHeartbeat(Attributes):
 
     event_name: ClassVar[str] = "collector.heartbeat"
 
-    process: str = ""
-    events_emitted: int = 0
+    process: Annotated[str, Meta(description="api_server, engine_core or worker.")] = ""
+    events_emitted: Annotated[int, Meta(description="Events encoded for the sinks.")] = 0
     events_dropped: Annotated[
         int, Meta(description="Lost because the ring was full; each leaves a gap in seq.")
     ] = 0
     events_spilled: Annotated[int, Meta(description="Lost because the spool passed its bound.")] = 0
     segments_dropped: Annotated[int, Meta(description="Spool segments removed because of the bound.")] = 0
-    sink_errors: int = 0
-    queue_depth: int = 0
-    hooks: list[HookState] = []
+    sink_errors: Annotated[int, Meta(description="Writes a sink refused; they are repeated.")] = 0
+    queue_depth: Annotated[int, Meta(description="Events waiting in the ring.")] = 0
+    hooks: Annotated[list[HookState], Meta(description="State of every hook of this process.")] = []
 
 
 class CollectorHookUnavailable(Attributes):
@@ -420,11 +450,11 @@ class CollectorHookUnavailable(Attributes):
 
     event_name: ClassVar[str] = "collector.hook_unavailable"
 
-    hook: str = ""
+    hook: Annotated[str, Meta(description="Hook name, as in the hook table.")] = ""
     target: Annotated[str, Meta(description="module:qualified name of what would be wrapped.")] = ""
     reason: Annotated[str, Meta(description="missing_symbol, signature, or error.")] = ""
-    detail: str = ""
-    vllm_version: str = ""
+    detail: Annotated[str, Meta(description="What was missing or what went wrong.")] = ""
+    vllm_version: Annotated[str, Meta(description="Version of the engine, where it is loaded.")] = ""
 
 
 ATTRIBUTES: dict[str, type[Attributes]] = {
