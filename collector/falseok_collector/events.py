@@ -82,7 +82,7 @@ _decoder = msgspec.json.Decoder(Envelope)
 def encode(envelope: Envelope, attributes: Attributes) -> bytes:
     """One event as one line of JSON, without the line break.
 
-    Raises `msgspec.ValidationError` or `TypeError` only for values JSON cannot hold.
+    Raises `TypeError` or `UnicodeEncodeError` for values JSON cannot hold; field types are not checked.
     """
     envelope.attrs = msgspec.Raw(_encoder.encode(attributes))
     return _encoder.encode(envelope)
@@ -96,7 +96,10 @@ def decode(line: bytes) -> Envelope:
         msgspec.DecodeError: the line is not JSON.
         RecursionError: the line is nested too deeply.
     """
-    return _decoder.decode(line)
+    envelope = _decoder.decode(line)
+    if not bytes(envelope.attrs).startswith(b"{"):
+        raise msgspec.ValidationError("Expected `object` - at `$.attrs`")
+    return envelope
 
 
 def attributes_of(envelope: Envelope) -> Attributes | Mapping[str, Any]:
