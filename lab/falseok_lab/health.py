@@ -1,0 +1,99 @@
+"""Waits until the processes of a pair answer, and says why one does not come up. Reads logs, starts nothing."""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import httpx
+
+from falseok_lab.errors import LabError
+from falseok_lab.processes import OwnProcess, alive
+from falseok_lab.report import Reporter
+
+SECONDS_BETWEEN_LOOKS = 0.5
+ERROR_LINES = 12
+_TAIL_BYTES = 256 * 1024
+_NOISE = re.compile(r"^\(\w+( pid=\d+)?\)\s*|^(INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\]\s*")
+_TELLING = re.compile(r"\b(ERROR|CRITICAL|Traceback|Killed|[A-Z]\w*(Error|Exception))\b")
+
+
+def wait_until_healthy(
+    processes: Sequence[OwnProcess], urls: Mapping[str, str], reporter: Reporter, *, timeout_seconds: float
+) -> None:
+    """Block until every `urls[role]/health` answers 200.
+
+    Raises:
+        LabError: a process ended, or the time is over; the message shows the telling lines of its log.
+    """
+    begun = time.monotonic()
+    waiting = {own.role: own for own in processes}
+    with httpx.Client(timeout=2.0, trust_env=False) as client:
+        while waiting:
+            seconds = time.monotonic() - begun
+            for role, own in list(waiting.items()):
+                if _healthy(client, urls[role]):
+                    del waiting[role]
+                elif not alive(own):
+                    raise LabError(_ended(own))
+            if waiting and seconds > timeout_seconds:
+                raise LabError(_too_late(waiting, seconds))
+            _tell(waiting, seconds, reporter)
+            if waiting:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that says something, without vLLM's prefixes."""
+    lines = _tail(log)
+    return _plain(lines[-1]) if lines else ""
+
+
+def telling_lines(log: Path, most: int = ERROR_LINES) -> list[str]:
+    """The last lines of a log that look like errors, else simply the last lines."""
+    lines = _tail(log)
+    errors = [line for line in lines if _TELLING.search(line)]
+    return [_plain(line) for line in (errors or lines)[-most:]]
+
+
+def _healthy(client: httpx.Client, url: str) -> bool:
+    try:
+        return client.get(f"{url}/health").status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False
+
+
+def _tell(waiting: Mapping[str, OwnProcess], seconds: float, reporter: Reporter) -> None:
+    said = "  ".join(f"{role}: {last_line(Path(own.log))[:70]}" for role, own in waiting.items())
+    reporter.detail(f"{seconds:.0f} s  {said}".rstrip())
+
+
+def _ended(own: OwnProcess) -> str:
+    shown = "\n".join(f"    {line}" for line in telling_lines(Path(own.log)))
+    return f"The {own.role} process ended while starting. Its log ({own.log}) says:\n{shown}"
+
+
+def _too_late(waiting: Mapping[str, OwnProcess], seconds: float) -> str:
+    last = "\n".join(f"    {role}: {last_line(Path(own.log))}" for role, own in waiting.items())
+    return (
+        f"Not ready after {seconds:.0f} s:\n{last}\nIs the machine busy? The logs lie in {_folder(waiting)}."
+    )
+
+
+def _folder(waiting: Mapping[str, OwnProcess]) -> Path:
+    return Path(next(iter(waiting.values())).log).parent
+
+
+def _tail(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if _plain(line).strip()]
+
+
+def _plain(line: str) -> str:
+    return _NOISE.sub("", _NOISE.sub("", line)).rstrip()

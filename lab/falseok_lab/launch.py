@@ -1,0 +1,115 @@
+"""Command lines and environments of a pair's processes. Pure: nothing is started here.
+
+What stands here was found on real engines; the reasons are beside each setting.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from falseok_lab.faults import Fault
+from falseok_lab.installer import environment_without_virtualenv
+from falseok_lab.models import Model
+from falseok_lab.ports import LOOPBACK
+from falseok_lab.state import PairState
+
+Role = Literal["prefill", "decode"]
+KV_ROLES: dict[Role, str] = {"prefill": "kv_producer", "decode": "kv_consumer"}
+MAX_MODEL_TOKENS = 1024
+
+ENGINE_ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "UCX_TLS": "tcp,self,sm",
+    "VLLM_NIXL_SIDE_CHANNEL_HOST": LOOPBACK,
+    "PYTHONUNBUFFERED": "1",
+}
+
+EXECUTORS: dict[str, dict[str, str]] = {
+    # vLLM's CPU platform replaces the uniproc executor by worker processes unless this is off. They wait for each
+    # other by spinning, which two cores cannot bear; uniproc is also what one GPU per engine uses.
+    "uni": {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
+    "mp": {},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How to start one process of a pair."""
+
+    role: str
+    command: list[str]
+    environment: dict[str, str]
+    log: Path
+
+
+def engine_launch(role: Role, state: PairState, model: Model, fault: Fault, python: Path) -> Launch:
+    """How to start one engine of the pair."""
+    ports = state.ports
+    port, side_channel = (
+        (ports.prefill, ports.prefill_side_channel)
+        if role == "prefill"
+        else (ports.decode, ports.decode_side_channel)
+    )
+    command = [
+        str(python),
+        "-m",
+        "vllm.entrypoints.openai.api_server",  # `vllm serve` fails: the package is installed as vllm-cpu
+        *("--model", state.model_folder, "--served-model-name", state.served_model),
+        *("--host", LOOPBACK, "--port", str(port)),
+        "--enforce-eager",
+        *("--max-model-len", str(MAX_MODEL_TOKENS)),
+        *("--kv-cache-memory-bytes", str(model.kv_cache_bytes)),
+        "--no-disable-hybrid-kv-cache-manager",
+        *("--kv-transfer-config", json.dumps(kv_transfer_config(role, fault))),
+        *(fault.prefill_arguments if role == "prefill" else fault.decode_arguments),
+    ]
+    environment = engine_environment(role, state) | {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(side_channel)}
+    return Launch(
+        role=role,
+        command=command,
+        environment=environment_without_virtualenv() | environment,
+        log=state.directory / f"{role}.log",
+    )
+
+
+def engine_environment(role: Role, state: PairState) -> dict[str, str]:
+    """What is set for an engine beside the caller's own environment."""
+    collector = {
+        "FALSEOK_ENABLED": "1" if state.collector else "0",
+        "FALSEOK_SPOOL_DIR": str(state.spool),
+        "FALSEOK_SALT": state.salt,
+        "FALSEOK_ENGINE_GROUP": f"{state.name}-{role}",
+    }
+    return ENGINE_ENVIRONMENT | EXECUTORS[state.executor] | collector | state.environment
+
+
+def kv_transfer_config(role: Role, fault: Fault) -> Mapping[str, object]:
+    """The value of `--kv-transfer-config`: NIXL in pull mode, and an error where a load fails."""
+    extra = fault.prefill_connector_config if role == "prefill" else fault.decode_connector_config
+    config: dict[str, object] = {
+        "kv_connector": "NixlConnector",
+        "kv_role": KV_ROLES[role],
+        "kv_load_failure_policy": "fail",
+    }
+    return config | ({"kv_connector_extra_config": extra} if extra else {})
+
+
+def router_launch(state: PairState) -> Launch:
+    """How to start the router, with the Python that runs this."""
+    command = [
+        *(sys.executable, "-m", "falseok_lab.router"),
+        *("--port", str(state.ports.router)),
+        *("--prefill", state.prefill_url, "--decode", state.decode_url),
+    ]
+    return Launch(
+        role="router",
+        command=command,
+        environment=environment_without_virtualenv(),
+        log=state.directory / "router.log",
+    )
