@@ -5,7 +5,6 @@ switches the probe off when it keeps happening. Only `Exception` is swallowed: `
 `KeyboardInterrupt` come from vLLM's own signal handlers and must pass.
 """
 
-import contextlib
 import inspect
 import logging
 from collections.abc import Callable
@@ -189,7 +188,7 @@ class Probe:
         if self.errors == 1:
             logger.warning("falseok: hook %s failed and serving goes on: %r", self.name, error)
             self._report(self.name, self.target, "error", repr(error)[:500])
-        if self._errors_in_a_row >= ERRORS_IN_A_ROW and not self._raise_inside:
+        if self._errors_in_a_row >= ERRORS_IN_A_ROW and self.state == "active" and not self._raise_inside:
             self.state = "disabled"
             self._report(
                 self.name, self.target, "error", f"switched off after {self.errors} errors: {error!r}"[:500]
@@ -197,8 +196,10 @@ class Probe:
 
     def _end(self, call: Call) -> None:
         if self._finally is not None:
-            with contextlib.suppress(Exception):
+            try:
                 self._finally(call)
+            except Exception as error:  # noqa: BLE001 - as in `observe`
+                self.count_error(error)
 
 
 _ABSENT = object()
