@@ -5,6 +5,7 @@ Writing and asking use separate handles, so that a long query holds up no insert
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -18,7 +19,7 @@ from falseok_pipeline import migrations
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.dead_letters import DeadLetter
 from falseok_pipeline.engine import as_insert_error, as_query_error, open_handle, select
-from falseok_pipeline.errors import StoreUnavailableError
+from falseok_pipeline.errors import QueryError, StoreUnavailableError
 from falseok_pipeline.limits import STANDARD, QueryLimits, check_statement
 
 _INSERT_SETTINGS = {
@@ -41,19 +42,28 @@ class EmbeddedStore:
         Raises `StoreBusyError` when another process has it open, and what entering the claim raises.
         """
         self.path = path
+        self._limits = limits
+        self._reading = threading.Lock()
         with ExitStack() as undo:
             if claim is not None:
                 undo.enter_context(claim)
             self._writer: Client = open_handle(path)
             undo.callback(self._writer.close)
             self._reader: Client = open_handle(path, limits)
-            undo.callback(self._reader.close)
+            undo.callback(lambda: self._reader.close())
             self._held = undo.pop_all()
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """See `Store.query`."""
         check_statement(sql)
-        return select(self._reader, sql, parameters)
+        with self._reading:
+            try:
+                return select(self._reader, sql, parameters)
+            except QueryError:
+                # What a failed query had already put out would stand before the answer of the next one.
+                self._reader.close()
+                self._reader = open_handle(self.path, self._limits)
+                raise
 
     def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
         """Run one statement that may write. Raises `QueryError`."""

@@ -85,7 +85,7 @@ def select(client: Client, sql: str, parameters: Mapping[str, Any] | None) -> li
     names = set(_PLACEHOLDER.findall(sql))
     bound = {name: value for name, value in (parameters or {}).items() if name in names}
     try:
-        return list(client.query(sql, parameters=bound or None).named_results())
+        return list(client.query(sql.rstrip().removesuffix(";"), parameters=bound or None).named_results())
     except ClickHouseError as error:
         raise as_query_error(error) from error
 

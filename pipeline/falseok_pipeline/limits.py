@@ -54,6 +54,8 @@ def check_statement(sql: str) -> None:
         raise QueryError(
             "Only queries are answered here (SELECT, WITH, SHOW, DESCRIBE, EXPLAIN, EXISTS).", code=164
         )
+    if ";" in bare.rstrip().removesuffix(";"):
+        raise QueryError("One query at a time: there is a second statement behind a semicolon.", code=164)
     reach = _REACHES_OUT.search(bare)
     if reach:
         raise QueryError(

@@ -1,6 +1,7 @@
 -- Every event once, and everything that could not become one.
 -- ReplacingMergeTree with the event id in the key: however often an event arrives, it is one row.
 -- fsync_after_insert: offsets are committed after the insert, so an insert must survive a power cut.
+-- min_bytes_for_wide_part: `attrs` has hundreds of paths, and a wide part would be as many files, each synced.
 
 CREATE TABLE IF NOT EXISTS events
 (
@@ -27,7 +28,7 @@ CREATE TABLE IF NOT EXISTS events
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (engine_id, request_id, ts, id)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 
@@ -44,7 +45,7 @@ CREATE TABLE IF NOT EXISTS dead_letters_stored
 )
 ENGINE = ReplacingMergeTree(recorded_at)
 ORDER BY (source, byte_offset, id)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 

@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS requests_folded
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (engine_id, request_id)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 

@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS transfers_folded
 )
 ENGINE = AggregatingMergeTree
 ORDER BY transfer_id
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 

@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS engines_folded
 )
 ENGINE = AggregatingMergeTree
 ORDER BY engine_id
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 
@@ -111,7 +111,7 @@ CREATE TABLE IF NOT EXISTS engine_pairs_folded
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (prefill_engine_id, decode_engine_id)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 
@@ -151,7 +151,7 @@ CREATE TABLE IF NOT EXISTS handshakes_folded
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (engine_id, ts, id)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 
@@ -222,7 +222,7 @@ CREATE TABLE IF NOT EXISTS collectors_folded
 )
 ENGINE = AggregatingMergeTree
 ORDER BY boot
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_bytes_for_wide_part = 268435456
 
 -- statement
 

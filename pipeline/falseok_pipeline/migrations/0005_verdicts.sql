@@ -178,15 +178,15 @@ SELECT
         toInt64(pair.decode_ranks), toInt64(length(arrayDistinct(arrayMap(s -> s.rank, r.read_starts)))), toInt64(1)
     ) AS ranks_expected,
 
-    -- Tokens reached the client, or nothing says that they did not.
-    r.leg = 'decode' AND expected_tokens > 0 AND resumed_as_received AND tokens_from_remote_kv >= 1
-        AND delivered != 'no' AS answered_from_remote_kv,
+    -- What is wrong with the KV that decode went on with, whether or not a token came from it.
     multiIf(
-        NOT answered_from_remote_kv, '',
+        NOT (r.leg = 'decode' AND expected_tokens > 0 AND resumed_as_received), '',
         notEmpty(failures), 'a_missing_kv',
         digests_differ, 'b_other_blocks',
         hashes_differ OR prompt_longer OR lora_differs, 'f_other_prompt',
-        '') AS corruption
+        '') AS wrong_kv,
+    -- Tokens reached the client, or nothing says that they did not.
+    if(tokens_from_remote_kv >= 1 AND delivered != 'no', wrong_kv, '') AS corruption
 FROM request_legs AS r
 LEFT JOIN transfers AS t ON t.transfer_id = r.transfer_id
 LEFT JOIN engines AS answering ON answering.engine_id = r.engine_id
@@ -316,6 +316,6 @@ SELECT
     f.last_seen AS last_seen
 FROM request_facts AS f
 LEFT JOIN (
-    SELECT engine_id, min(resume.ts) AS since FROM request_facts WHERE corruption != '' GROUP BY engine_id
+    SELECT engine_id, min(resume.ts) AS since FROM request_facts WHERE wrong_kv != '' GROUP BY engine_id
 ) AS poisoned ON poisoned.engine_id = f.engine_id
 WHERE f.leg != 'prefill'

@@ -1,51 +1,73 @@
 -- Requests that share a fingerprint: verdict, reason or failure type, prefill group, decode group, model.
+-- Every verdict is grouped first, in one pass; the shares are sums over the groups.
 
 CREATE OR REPLACE VIEW incident_candidates AS
-WITH
-    judged AS (
-        SELECT *, if(reason != '', reason, first_failure_type) AS cause_key
-        FROM request_verdicts
-        WHERE leg = 'decode'
-    ),
-    traffic AS (
-        SELECT prefill_group, decode_group, count() AS requests FROM judged GROUP BY prefill_group, decode_group
-    ),
-    everywhere AS (
-        SELECT verdict, cause_key, count() AS affected FROM judged GROUP BY verdict, cause_key
-    ),
-    total AS (SELECT count() AS requests FROM judged)
+WITH grouped AS (
+    SELECT
+        verdict,
+        if(reason != '', reason, first_failure_type) AS cause_key,
+        prefill_group,
+        decode_group,
+        model,
+        max(indexOf(['none', 'suspected', 'strong', 'proven'], evidence)) AS evidence_rank,
+        count() AS affected,
+        arraySort(groupUniqArray(prefill_engine_id)) AS prefill_engine_ids,
+        arraySort(groupUniqArray(decode_engine_id)) AS decode_engine_ids,
+        min(v.first_seen) AS first_seen,
+        max(v.last_seen) AS last_seen,
+        groupArraySorted(10)((v.first_seen, request_id, external_id, explanation)) AS samples,
+        arraySort(groupUniqArrayArray(v.failure_types)) AS failure_types,
+        arraySlice(arraySort(groupUniqArrayArray(v.failure_messages)), 1, 20) AS failure_messages,
+        arraySort(groupUniqArrayIf(http_status, has_response)) AS http_statuses,
+        arraySort(groupUniqArrayIf(resume_branch, resume_branch != '')) AS resume_branches,
+        arraySort(groupUniqArrayIf(policy, policy != '')) AS policies,
+        countIf(notEmpty(v.failure_types)) AS failed_reads,
+        sum(v.expected_tokens) AS expected_tokens,
+        sum(v.received_bytes) AS received_bytes,
+        sum(v.output_tokens) AS output_tokens,
+        arrayDistinct(groupArraySortedArray(100)(v.evidence_events)) AS evidence_events
+    FROM request_verdicts AS v
+    WHERE leg = 'decode'
+    GROUP BY verdict, cause_key, prefill_group, decode_group, model
+),
+shared AS (
+    SELECT
+        *,
+        sum(affected) OVER (PARTITION BY prefill_group, decode_group) AS pair_requests,
+        sum(affected) OVER (PARTITION BY verdict, cause_key) AS affected_everywhere,
+        sum(affected) OVER () AS all_requests,
+        -- Other models of the same pair are neither this group nor elsewhere.
+        sum(affected) OVER (PARTITION BY verdict, cause_key, prefill_group, decode_group) AS affected_in_pair
+    FROM grouped
+)
 SELECT
-    j.verdict AS verdict,
-    j.cause_key AS reason,
-    j.prefill_group AS prefill_group,
-    j.decode_group AS decode_group,
-    j.model AS model,
-    ['none', 'suspected', 'strong', 'proven'][max(indexOf(['none', 'suspected', 'strong', 'proven'], j.evidence))] AS evidence,
-    count() AS affected,
-    arraySort(groupUniqArray(j.prefill_engine_id)) AS prefill_engine_ids,
-    arraySort(groupUniqArray(j.decode_engine_id)) AS decode_engine_ids,
-    min(j.first_seen) AS first_seen,
-    max(j.last_seen) AS last_seen,
-    arraySlice(arraySort(groupArray((j.first_seen, j.request_id, j.external_id, j.explanation))).2, 1, 10) AS sample_request_ids,
-    arraySlice(arraySort(groupArray((j.first_seen, j.request_id, j.external_id, j.explanation))).3, 1, 10) AS sample_external_ids,
-    arraySlice(arraySort(groupArray((j.first_seen, j.request_id, j.external_id, j.explanation))).4, 1, 10) AS sample_explanations,
-    arraySort(groupUniqArrayArray(j.failure_types)) AS failure_types,
-    arraySlice(arraySort(groupUniqArrayArray(j.failure_messages)), 1, 20) AS failure_messages,
-    arraySort(groupUniqArrayIf(j.http_status, j.has_response)) AS http_statuses,
-    arraySort(groupUniqArrayIf(j.resume_branch, j.resume_branch != '')) AS resume_branches,
-    arraySort(groupUniqArrayIf(j.policy, j.policy != '')) AS policies,
-    countIf(notEmpty(j.failure_types)) AS failed_reads,
-    sum(j.expected_tokens) AS expected_tokens,
-    sum(j.received_bytes) AS received_bytes,
-    sum(j.output_tokens) AS output_tokens,
-    any(traffic.requests) AS pair_requests,
+    verdict,
+    cause_key AS reason,
+    prefill_group,
+    decode_group,
+    model,
+    ['none', 'suspected', 'strong', 'proven'][evidence_rank] AS evidence,
+    affected,
+    prefill_engine_ids,
+    decode_engine_ids,
+    first_seen,
+    last_seen,
+    samples.2 AS sample_request_ids,
+    samples.3 AS sample_external_ids,
+    samples.4 AS sample_explanations,
+    failure_types,
+    failure_messages,
+    http_statuses,
+    resume_branches,
+    policies,
+    failed_reads,
+    expected_tokens,
+    received_bytes,
+    output_tokens,
+    pair_requests,
     affected / pair_requests AS pair_share,
-    any(total.requests) - pair_requests AS elsewhere_requests,
-    any(everywhere.affected) - affected AS elsewhere_affected,
-    arraySlice(arraySort(groupUniqArrayArray(j.evidence_events)), 1, 100) AS evidence_events
-FROM judged AS j
-INNER JOIN traffic ON traffic.prefill_group = j.prefill_group AND traffic.decode_group = j.decode_group
-INNER JOIN everywhere ON everywhere.verdict = j.verdict AND everywhere.cause_key = j.cause_key
-CROSS JOIN total
-WHERE j.verdict IN ('corrupt', 'failed_closed', 'recovered')
-GROUP BY j.verdict, j.cause_key, j.prefill_group, j.decode_group, j.model
+    all_requests - pair_requests AS elsewhere_requests,
+    affected_everywhere - affected_in_pair AS elsewhere_affected,
+    evidence_events
+FROM shared
+WHERE verdict IN ('corrupt', 'failed_closed', 'recovered')

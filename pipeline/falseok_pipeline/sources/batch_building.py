@@ -10,8 +10,8 @@ from falseok_pipeline.sources import Batch, Slice
 class BatchLimits:
     """How much one poll hands out at most."""
 
-    size_bytes: int = 4 * 1024 * 1024
-    lines: int = 20_000
+    size_bytes: int = 16 * 1024 * 1024
+    lines: int = 50_000
     share_bytes: int = 64 * 1024
     """Least that one process gets of a batch, however many there are."""
 
