@@ -11,6 +11,7 @@ import msgspec
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """A longer non-streamed body is not parsed: its status and size still are reported."""
 _MAX_LINE_BYTES = 1024 * 1024
+_NULL = msgspec.Raw(b"null")
 
 
 class _Function(msgspec.Struct):
@@ -42,10 +43,10 @@ class _Usage(msgspec.Struct):
 
 
 class _Body(msgspec.Struct):
-    choices: list[_Choice] = []
+    choices: list[_Choice] | None = None
     usage: _Usage | None = None
     error: Any = None
-    kv_transfer_params: msgspec.Raw | None = None
+    kv_transfer_params: msgspec.Raw = _NULL  # `Raw | None` would refuse everything but null
     model: str | None = None
 
 
@@ -76,10 +77,7 @@ class ResponseSummary:
         """Take the next bytes of the body. True when they brought output tokens to the client."""
         self.response_bytes += len(chunk)
         if not self.stream:
-            if len(self._buffer) + len(chunk) <= MAX_BODY_BYTES:
-                self._buffer += chunk
-            else:
-                self._skipping = True
+            self._keep(chunk)
             return False
         before = self.content_characters + self.reasoning_characters + self.tool_call_characters
         self._feed_events(chunk)
@@ -92,6 +90,13 @@ class ResponseSummary:
         elif self._buffer and not self._skipping:
             self._body(bytes(self._buffer))
         self._buffer.clear()
+
+    def _keep(self, chunk: bytes) -> None:
+        if self._skipping or len(self._buffer) + len(chunk) > MAX_BODY_BYTES:
+            self._skipping = True
+            self._buffer.clear()
+        else:
+            self._buffer += chunk
 
     def _feed_events(self, chunk: bytes) -> None:
         *complete, rest = (bytes(self._buffer) + chunk).split(b"\n")
@@ -117,7 +122,7 @@ class ResponseSummary:
             body = _decoder.decode(payload)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return
-        for choice in body.choices:
+        for choice in body.choices or ():
             self._choice(choice)
         if body.usage is not None:
             self.prompt_tokens = body.usage.prompt_tokens
@@ -126,9 +131,7 @@ class ResponseSummary:
             self.error_in_stream = self.stream
             kind = body.error.get("type") if isinstance(body.error, dict) else ""
             self.error_type = str(kind or "error")[:200]
-        self.kv_transfer_out = self.kv_transfer_out or (
-            body.kv_transfer_params is not None and bytes(body.kv_transfer_params) != b"null"
-        )
+        self.kv_transfer_out = self.kv_transfer_out or bytes(body.kv_transfer_params) != b"null"
         self.model = self.model or body.model or ""
 
     def _choice(self, choice: _Choice) -> None:

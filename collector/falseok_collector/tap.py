@@ -4,6 +4,7 @@ The messages pass through unchanged and are never held back; a failure of ours w
 swallowed and counted by the probe.
 """
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextvars import ContextVar
@@ -61,8 +62,12 @@ class Exchange:
 
     def received(self, message: Message) -> None:
         """Look at a message from the client: it may have left."""
-        if message["type"] == "http.disconnect" and not self._complete:
-            self._disconnected = True
+        if message["type"] == "http.disconnect":
+            self.lost()
+
+    def lost(self) -> None:
+        """The client is gone; that matters while there is something to send."""
+        self._disconnected = self._disconnected or not self._complete
 
     def to_attributes(self) -> ApiResponse:
         """Sum up; call once, when the application is done with the request."""
@@ -121,12 +126,17 @@ async def watch(  # noqa: PLR0913 - an ASGI call and what to do with it
         return message
 
     async def watched_send(message: Message) -> None:
-        await send(message)
+        try:
+            await send(message)
+        except OSError:  # how an ASGI server says that the client is gone (spec 2.4)
+            guard(exchange.lost)
+            raise
         guard(exchange.sent, message)
 
     token = CURRENT.set(exchange)
     try:
         await application(scope, watched_receive, watched_send)
     finally:
-        CURRENT.reset(token)
+        with contextlib.suppress(ValueError):  # a coroutine thrown away is closed in another context
+            CURRENT.reset(token)
         guard(done, exchange)
