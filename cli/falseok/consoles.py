@@ -1,6 +1,8 @@
 """The two output channels: results on stdout, progress and complaints on stderr. No markup is ever interpreted."""
 
 import sys
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -17,5 +19,12 @@ def progress() -> Console:
 
 
 def write_json(value: object) -> None:
-    """One JSON document on stdout, indented, with a line break at its end."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    """One JSON document on stdout, indented, with a line break at its end. Paths become text."""
+    encoded = msgspec.json.encode(value, enc_hook=_path_as_text)
+    sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
+
+
+def _path_as_text(value: Any) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"{type(value)} has no place in our JSON")

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from falseok.entry import missing_service_message
 from falseok_alerts.errors import AlertsError
+from falseok_lab.errors import LabError
+from falseok_pipeline.errors import PipelineError
 
 
 class CliError(Exception):
@@ -26,6 +28,8 @@ def describe(error: Exception) -> Trouble | None:
     """The error in words, or `None` when it is a defect of ours that deserves its traceback."""
     if isinstance(error, CliError | AlertsError):
         return Trouble(str(error), error.hint)
+    if isinstance(error, PipelineError | LabError):
+        return Trouble(str(error), "")
     if isinstance(error, ModuleNotFoundError) and error.name:
         return Trouble(missing_service_message(error.name).strip(), "")
     if isinstance(error, OSError):

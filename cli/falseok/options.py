@@ -1,5 +1,6 @@
 """The options that many commands share, declared once."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -23,3 +24,8 @@ JsonOption = Annotated[
 
 CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV with a header line on stdout.")]
 """For spreadsheets and scripts."""
+
+
+def data_argument(data: Path | None) -> str:
+    """What to append to a command that is shown, so that it finds the same data: empty where the default was used."""
+    return "" if data is None else f" --data {shlex.quote(str(data))}"

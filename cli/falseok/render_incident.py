@@ -24,8 +24,11 @@ _CONFIDENCE_STYLE = {"certain": "bold green", "likely": "yellow", "possible": "d
 _EVIDENCE_STYLE = {"proven": "bold red", "strong": "bold red", "suspected": "yellow"}
 
 
-def incident_view(incident: Incident) -> RenderableType:
-    """The whole view. Every text that came from an engine is made printable; nothing is cut, long lines wrap."""
+def incident_view(incident: Incident, data_argument: str = "") -> RenderableType:
+    """The whole view. Every text that came from an engine is made printable; nothing is cut, long lines wrap.
+
+    `data_argument` is appended to the commands under NEXT.
+    """
     body = Table.grid(padding=(0, 1, 0, 0), expand=True)
     body.add_column(width=_LABEL_COLUMNS, style="bold", no_wrap=True)
     body.add_column(ratio=1, overflow="fold")
@@ -33,23 +36,23 @@ def incident_view(incident: Incident) -> RenderableType:
     body.add_row("WHY", _causes(incident.causes))
     body.add_row("EVIDENCE", _lines(incident.evidence_lines))
     body.add_row("DO", _remedies(incident.causes))
-    body.add_row("NEXT", _lines(next_commands(incident)))
+    body.add_row("NEXT", _lines(next_commands(incident, data_argument)))
     return Group(_head(incident), body)
 
 
-def next_commands(incident: Incident) -> list[str]:
+def next_commands(incident: Incident, data_argument: str = "") -> list[str]:
     """What to type next, with the whole ids, ready to paste at 80 columns: a long command goes on in the next line."""
-    prefill, decode = incident.prefill_engine.engine_id, incident.decode_engine.engine_id
     commands = [
-        f"falseok triage affected {incident.id} --csv",
-        f"falseok triage show {incident.id} --explain",
+        f"falseok triage affected {incident.id} --csv{data_argument}",
+        f"falseok triage show {incident.id} --explain{data_argument}",
     ]
     if incident.sample_requests:
-        commands.append(f"falseok triage show {_argument(incident.sample_requests[0])}")
-    if prefill and decode:
-        commands.append("falseok triage sql configuration_difference \\")
-        commands.append(f"  -p prefill_engine_id={_argument(prefill)} \\")
-        commands.append(f"  -p decode_engine_id={_argument(decode)}")
+        commands.append(f"falseok triage show {_argument(incident.sample_requests[0])}{data_argument}")
+    prefill, decode = incident.prefill_engine, incident.decode_engine
+    if prefill.group and decode.group:
+        commands.append(f"falseok triage sql configuration_difference{data_argument} \\")
+        commands.append(f"  -p prefill={_argument(prefill.group)} \\")
+        commands.append(f"  -p decode={_argument(decode.group)}")
     return commands
 
 

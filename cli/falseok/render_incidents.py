@@ -10,10 +10,14 @@ from falseok.plain_text import moment, printable
 from falseok_alerts.incident import Incident
 
 
-def incidents_view(incidents: Sequence[Incident]) -> RenderableType:
+def incidents_view(incidents: Sequence[Incident], data_argument: str = "") -> RenderableType:
     """Most severe first, as given: id, verdict, what happened; since when; the first cause."""
     blocks = [_block(incident) for incident in incidents]
-    more = Text(f"\nopen one with: falseok triage show {incidents[0].id}") if incidents else Text("")
+    more = (
+        Text(f"\nopen one with: falseok triage show {incidents[0].id}{data_argument}")
+        if incidents
+        else Text("")
+    )
     return Group(*blocks, more)
 
 
