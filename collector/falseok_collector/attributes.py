@@ -287,7 +287,10 @@ class SchedAdmit(Attributes):
     event_name: ClassVar[str] = "sched.admit"
 
     leg: Annotated[
-        str, Meta(description="prefill (do_remote_decode), decode (do_remote_prefill) or local.")
+        str,
+        Meta(
+            description="prefill (do_remote_decode), decode (do_remote_prefill), local, or cleanup: vLLM's own request (abort_immediately) that only tells prefill to let go."
+        ),
     ] = ""
     remote_engine_id: Annotated[str, Meta(description="Engine named in the incoming kv_transfer_params.")] = (
         ""
@@ -350,7 +353,7 @@ class SchedFinish(Attributes):
 
     event_name: ClassVar[str] = "sched.finish"
 
-    leg: Annotated[str, Meta(description="prefill, decode or local.")] = ""
+    leg: Annotated[str, Meta(description="prefill, decode, local or cleanup.")] = ""
     status: Annotated[str, Meta(description="vLLM RequestStatus, for example FINISHED_STOPPED.")] = ""
     finish_reason: Annotated[str, Meta(description="stop, length, abort, error, repetition or ignored.")] = ""
     output_tokens: Annotated[int, Meta(description="Tokens generated.")] = 0

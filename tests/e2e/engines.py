@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from falseok_lab.drive import Answer, DriveSettings, drive, drive_direct
-from falseok_lab.pair import PairSettings, PairState, down, up
-from falseok_pipeline.service import Service
-
 from falseok_alerts.incident import Incident
 from falseok_alerts.judge import judge
+from falseok_lab.drive import Answer, DriveSettings, drive, drive_direct
+from falseok_lab.pair import PairSettings, PairState, down, up
 from falseok_pipeline.data_directory import DataDirectory
+from falseok_pipeline.service import Service
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REQUESTS = 32

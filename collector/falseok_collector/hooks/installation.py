@@ -27,7 +27,7 @@ class Installation:
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
         self._worker = WorkerObserver(emitter)
-        self.hooks = hook_table(self._worker, SchedulerObserver(emitter), ApiServerObserver(emitter))
+        self.hooks = hook_table(emitter, self._worker, SchedulerObserver(emitter), ApiServerObserver(emitter))
         self._probes = {hook.name: self._probe(hook) for hook in self.hooks}
         self._agent_probes = [
             Probe(

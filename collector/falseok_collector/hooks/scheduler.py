@@ -92,7 +92,7 @@ class SchedulerObserver:
         """A request enters, before the connector touches its parameters."""
         request = call.argument("request")
         parameters = request.kv_transfer_params or {}
-        leg = _leg(parameters)
+        leg = "cleanup" if getattr(request, "abort_immediately", False) else _leg(parameters)
         own = transfer_id_of(str(call.instance.engine_id), request.request_id)
         tracked = Tracked(
             leg=leg,

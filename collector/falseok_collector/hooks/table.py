@@ -7,6 +7,7 @@ version that lacks one switches the hook off (`collector.hook_unavailable`) rath
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from falseok_collector.emitter import Emitter
 from falseok_collector.hooks.api_server import ApiServerObserver
 from falseok_collector.hooks.probe import After, Around, Before, Call, Failed
 from falseok_collector.hooks.scheduler import SchedulerObserver
@@ -38,7 +39,7 @@ class Hook:
 
 
 def hook_table(
-    worker: WorkerObserver, scheduler: SchedulerObserver, api: ApiServerObserver
+    emitter: Emitter, worker: WorkerObserver, scheduler: SchedulerObserver, api: ApiServerObserver
 ) -> tuple[Hook, ...]:
     """All hooks of this release, bound to their observers."""
     connector = f"{NIXL}.connector"
@@ -156,6 +157,21 @@ def hook_table(
             "kv.release",
             parameters=("request",),
             before=scheduler.before_free,
+        ),
+        Hook(
+            # vLLM kills what is slow to end, before exit handlers run: the last events are written here.
+            "core.loop",
+            "vllm.v1.engine.core",
+            ("EngineCoreProc.run_busy_loop",),
+            "the last events of an engine core",
+            set_up=lambda _: emitter.close(),
+        ),
+        Hook(
+            "worker.loop",
+            "vllm.v1.executor.multiproc_executor",
+            ("WorkerProc.worker_busy_loop",),
+            "the last events of a worker process",
+            set_up=lambda _: emitter.close(),
         ),
         Hook(
             "api.engine_client",

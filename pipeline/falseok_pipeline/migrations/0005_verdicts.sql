@@ -59,6 +59,8 @@ CREATE OR REPLACE VIEW request_legs AS
 SELECT
     *,
     multiIf(
+        -- vLLM's own request that only tells prefill to let go; nobody is answered.
+        arrayExists(a -> a.leg = 'cleanup', admits) OR arrayExists(f -> f.leg = 'cleanup', finishes), 'cleanup',
         arrayExists(a -> a.leg = 'prefill', admits), 'prefill',
         arrayExists(x -> x.kv_transfer_in = 'remote_decode', responses), 'prefill',
         arrayExists(a -> a.leg = 'decode', admits), 'decode',
@@ -318,4 +320,4 @@ FROM request_facts AS f
 LEFT JOIN (
     SELECT engine_id, min(resume.ts) AS since FROM request_facts WHERE wrong_kv != '' GROUP BY engine_id
 ) AS poisoned ON poisoned.engine_id = f.engine_id
-WHERE f.leg != 'prefill'
+WHERE f.leg NOT IN ('prefill', 'cleanup')
