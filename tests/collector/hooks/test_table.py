@@ -11,7 +11,7 @@ from falseok_collector.settings import Settings
 
 EMITTER = Emitter(Settings(sinks=("memory",)))
 WORKER = WorkerObserver(EMITTER)
-TABLE = hook_table(WORKER, SchedulerObserver(EMITTER), ApiServerObserver(EMITTER))
+TABLE = hook_table(EMITTER, WORKER, SchedulerObserver(EMITTER), ApiServerObserver(EMITTER))
 AGENT = agent_hooks(WORKER)
 
 
