@@ -44,8 +44,8 @@ NEXT      falseok triage affected {INCIDENT.id} --csv
           falseok triage show {INCIDENT.id} --explain
           falseok triage show req-000
           falseok triage sql configuration_difference \\
-            -p prefill_engine_id={PREFILL_ID} \\
-            -p decode_engine_id={DECODE_ID}"""
+            -p prefill=gpu-1:5600 \\
+            -p decode=gpu-1:5700"""
 
 
 def test_the_picture_of_the_design() -> None:
@@ -88,6 +88,14 @@ def test_request_ids_are_quoted_for_the_shell() -> None:
     incident = msgspec.structs.replace(INCIDENT, sample_requests=["a'; rm -rf ~"])
     command = next(line for line in next_commands(incident) if "rm -rf" in line)
     assert ["falseok", "triage", "show", "a'; rm -rf ~"] == shlex.split(command)
+
+
+def test_commands_name_the_data_they_are_about() -> None:
+    """A command copied from the view finds the store the view was made from."""
+    commands = next_commands(INCIDENT, " --data '/var/lib/false ok'")
+    assert [] == [
+        line for line in commands if line.startswith("falseok") and "--data '/var/lib/false ok'" not in line
+    ]
 
 
 def test_unknown_cause_says_which_evidence_is_missing() -> None:

@@ -1,9 +1,9 @@
-"""Rows of a query as table and as CSV."""
+"""Rows of a query as table, as blocks and as CSV."""
 
 import csv
 import io
 
-from falseok.render_rows import rows_table, write_csv
+from falseok.render_rows import rows_view, write_csv
 from tests.cli.screens import screen
 
 ROWS = [{"id": "[red]a,b[/red]", "n": 3, "ok": True, "list": ["x"], "gap": None}, {"id": 'q"\n', "n": 0.5}]
@@ -24,6 +24,19 @@ def test_csv_gives_back_every_value() -> None:
 
 def test_table_shows_values_as_text() -> None:
     """Markup in a value is shown, not followed."""
-    text = "\n".join(screen(rows_table(ROWS, COLUMNS), 80))
-    assert "[red]a,b[/red]" in text
-    assert "true" in text
+    lines = screen(rows_view(ROWS, COLUMNS, 80), 80)
+    assert any(line.startswith(" [red]a,b[/red]   3") for line in lines)
+    assert any("true" in line for line in lines)
+
+
+def test_rows_too_wide_for_a_table_become_blocks() -> None:
+    """Nothing is cut and no column is squeezed to a letter: each row is a block of its own."""
+    rows = [{"id": "a" * 60, "text": "b" * 30}, {"id": "c", "text": "d"}]
+    assert [
+        "── 1",
+        f"id    {'a' * 60}",
+        f"text  {'b' * 30}",
+        "── 2",
+        "id    c",
+        "text  d",
+    ] == screen(rows_view(rows, ("id", "text"), 80), 80)

@@ -37,7 +37,8 @@ def demo(data: DataOption = None, as_json: JsonOption = False) -> None:
     recording = demo_recording()
     prepared(directory.path)
     console = progress()
-    console.print(Text(printable(provenance(recording)), style="bold"), soft_wrap=True)
+    for line in provenance(recording):
+        console.print(Text(printable(line)), soft_wrap=True)
     began = time.monotonic()
     replayed = replay_recording(
         recording, directory, lambda text: console.print(Text(f"  {text} …"), soft_wrap=True)

@@ -6,7 +6,8 @@ from falseok.lab_options import NameOption, RequestsOption
 from falseok.options import DataOption, JsonOption
 from falseok.render_answers import answer_line, answers_summary
 from falseok_lab import pair
-from falseok_lab.drive import Answer, DriveSettings
+from falseok_lab.answers import Answer
+from falseok_lab.drive import DriveSettings
 from falseok_lab.drive import drive as send
 from falseok_pipeline.data_directory import DataDirectory
 

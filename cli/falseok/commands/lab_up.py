@@ -9,6 +9,7 @@ from falseok.consoles import progress, results, write_json
 from falseok.lab_options import CacheOption, FaultOption, ModelOption, VllmOption, cache_directory
 from falseok.lab_progress import LabProgress
 from falseok.options import DataOption, JsonOption, data_argument
+from falseok.render_lab import lab_document
 from falseok_lab import pair
 from falseok_lab.pair import PairSettings
 from falseok_pipeline.data_directory import DataDirectory
@@ -45,7 +46,7 @@ def up(
     with LabProgress(progress(), time.monotonic) as reporter:
         state = pair.up(settings, reporter)
     if as_json:
-        write_json(state)
+        write_json(lab_document(state))
         return
     shown = data_argument(data)
     lines = (
