@@ -58,6 +58,7 @@ def run_pair(
     collector: bool = True,
     direct: bool = False,
     environment: Mapping[str, str] | None = None,
+    executor: str = "uni",
     requests: int = REQUESTS,
 ) -> Run:
     """Start a pair, send `requests` through it (and straight to decode when `direct`), end it, fold its events."""
@@ -72,6 +73,7 @@ def run_pair(
         collector=collector,
         collector_source=REPOSITORY,
         environment=dict(environment or {}),
+        executor=executor,
     )
     state = up(settings, reporter)
     try:

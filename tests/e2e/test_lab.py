@@ -46,9 +46,14 @@ def incompatible_032(data: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def raising_healthy_027(data: Path) -> Run:
-    """The healthy pair with an exception forced inside every hook."""
+    """The healthy pair with an exception forced inside every hook; its workers are processes of their own."""
     return run_pair(
-        data / "e", "raise27", vllm="0.27.0", fault="none", environment={"FALSEOK_RAISE_IN_HOOKS": "1"}
+        data / "e",
+        "raise27",
+        vllm="0.27.0",
+        fault="none",
+        environment={"FALSEOK_RAISE_IN_HOOKS": "1"},
+        executor="mp",
     )
 
 
