@@ -98,7 +98,18 @@ SELECT
     toBool(notEmpty(configs)) AS has_config,
     first_seen,
     last_seen
-FROM engines_folded FINAL
+FROM (
+    -- Not FINAL: with it a subcolumn of a tuple (latest_group.group) is read from the parts without being aggregated.
+    SELECT
+        f.engine_id AS engine_id,
+        min(f.first_seen) AS first_seen,
+        max(f.last_seen) AS last_seen,
+        max(f.latest_group) AS latest_group,
+        groupUniqArrayArray(f.hosts) AS hosts,
+        groupUniqArrayArray(f.configs) AS configs
+    FROM engines_folded AS f
+    GROUP BY f.engine_id
+)
 
 -- statement
 
@@ -264,4 +275,16 @@ SELECT
     arraySort(unavailable_hooks) AS unavailable_hooks,
     first_seen,
     last_seen
-FROM collectors_folded FINAL
+FROM (
+    -- Not FINAL, for the same reason as in `engines`.
+    SELECT
+        f.boot AS boot,
+        min(f.first_seen) AS first_seen,
+        max(f.last_seen) AS last_seen,
+        max(f.latest) AS latest,
+        groupBitmapMergeState(f.sequence_numbers) AS sequence_numbers,
+        max(f.heartbeat) AS heartbeat,
+        groupUniqArrayArray(f.unavailable_hooks) AS unavailable_hooks
+    FROM collectors_folded AS f
+    GROUP BY f.boot
+)
