@@ -17,6 +17,7 @@ from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.embedded import EmbeddedStore
 from falseok_pipeline.query_server import QueryServer
 from falseok_pipeline.sources import Source
+from falseok_pipeline.sources.batch_building import STANDARD, BatchLimits
 from falseok_pipeline.sources.offsets import Offsets
 from falseok_pipeline.sources.spool import SpoolDirectory, SpoolSource
 from falseok_pipeline.statistics import Statistics
@@ -57,6 +58,7 @@ class Service:
         version: str = "",
         spools: Callable[[], Iterable[SpoolDirectory]] | None = None,
         serve_queries: bool = True,
+        limits: BatchLimits = STANDARD,
         clock: Callable[[], int] = now_micros,
     ) -> Self:
         """Claim the data directory, open and migrate its store, and answer queries on its socket.
@@ -72,7 +74,10 @@ class Service:
             store = undo.enter_context(EmbeddedStore(data.store, claim=claim))
             store.migrate(clock())
             source = SpoolSource(
-                spools or (lambda: usual_spools(data)), Offsets(data.offsets_file), lambda: clock() / 1e6
+                spools or (lambda: usual_spools(data)),
+                Offsets(data.offsets_file),
+                lambda: clock() / 1e6,
+                limits,
             )
             service = cls(source, store, clock)
             if serve_queries:

@@ -123,9 +123,7 @@ def test_one_event_at_a_time_backwards_is_the_same(tmp_path: Path) -> None:
     )
 
 
-def test_every_view_shows_something_and_is_named_here(
-    straight: Rows, store: EmbeddedStore
-) -> None:
+def test_every_view_shows_something_and_is_named_here(straight: Rows, store: EmbeddedStore) -> None:
     """A view that stays empty proves nothing, and a new view must come under the law."""
     assert [] == [view for view, rows in straight.items() if not rows]
     views = store.query("SELECT name FROM system.tables WHERE engine = 'View' AND database = 'default'")
