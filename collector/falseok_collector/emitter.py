@@ -4,7 +4,6 @@
 plug-ins in processes that fork later; after a fork the child begins anew with its own boot id.
 """
 
-import atexit
 import contextlib
 import os
 import secrets
@@ -99,14 +98,13 @@ class Emitter:
             target=self._run, args=(self._sender,), name="falseok-sender", daemon=True
         )
         self._thread.start()
-        # Engine processes are multiprocessing children, which skip atexit; API servers are not.
-        atexit.register(self.close)
+        # Not atexit: engine processes are children of multiprocessing, which skip it. This runs in any process.
         multiprocessing_util.Finalize(None, self.close, exitpriority=100)
 
     def close(self) -> None:
         """Say goodbye, write what is queued (for at most a few seconds) and stop the thread."""
         thread = self._thread
-        if thread is None or self._stopping.is_set() or os.getpid() != self._pid:
+        if thread is None or self._stopping.is_set():
             return
         self.emit(EngineExit(process=self.process, reason="clean", last_request_id=self.last_request_id))
         self._stopping.set()

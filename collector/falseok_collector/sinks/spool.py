@@ -75,18 +75,17 @@ class SpoolSink:
         self._finish_segment()
         self._directory.mkdir(parents=True, exist_ok=True)
         self._make_room()
-        number = self._number + 1
-        path = self._directory / f"{self._boot}-{number:08d}{SUFFIX}"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        path = self._directory / f"{self._boot}-{self._number + 1:08d}{SUFFIX}"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.fstat(descriptor).st_nlink:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(self._file).st_nlink:
                 raise FileNotFoundError(f"{path} was taken for a finished segment and dropped")
         except OSError:
-            os.close(descriptor)
+            self.abandon()
             path.unlink(missing_ok=True)
             raise
-        self._file, self._size, self._number = descriptor, 0, number
+        self._size, self._number = 0, self._number + 1
 
     def _finish_segment(self) -> None:
         if self._file < 0:
