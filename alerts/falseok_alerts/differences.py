@@ -17,7 +17,8 @@ def differences_between(prefill: EngineRow | None, decode: EngineRow | None) -> 
 
 def _differs(name: str, prefill: EngineRow, decode: EngineRow) -> bool:
     """Where both sides give the value they hashed, that decides: a mere spelling breaks the hash, and a default that
-    resolves differently only because another factor differs (cache_dtype auto follows dtype) does not."""
+    resolves differently only because another factor differs (cache_dtype auto follows dtype) does not.
+    """
     if name in prefill.factors and name in decode.factors:
         return prefill.factors[name] != decode.factors[name]
     return prefill.factors_compared.get(name) != decode.factors_compared.get(name)

@@ -19,7 +19,9 @@ def provenance(recording: Recording) -> list[str]:
     versions = manifest.versions
     statuses = Counter(truth.status for truth in manifest.ground_truth)
     seen = ", ".join(f"{number} times HTTP {status}" for status, number in sorted(statuses.items()))
-    engines = f"vLLM {versions['vllm']}, torch {versions['torch']}, NIXL {versions['nixl']}, model {manifest.model}"
+    engines = (
+        f"vLLM {versions['vllm']}, torch {versions['torch']}, NIXL {versions['nixl']}, model {manifest.model}"
+    )
     return [
         f"Recorded on real engines: {engines}, {manifest.created}",
         f"  {manifest.fault_explanation}",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pipeline.stories import Engine, Fleet, corrupt, failed_closed, healthy
 
 from falseok_alerts.differences import differences_between
 from falseok_alerts.errors import JudgementError
@@ -13,7 +14,6 @@ from falseok_alerts.incident import Incident
 from falseok_alerts.judge import judge
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.embedded import EmbeddedStore, open_store
-from tests.pipeline.stories import Engine, Fleet, corrupt, failed_closed, healthy
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ class OddStore:
 
 def test_foreign_shape_of_a_view_is_named() -> None:
     """The query and the field are named, and what to do about it."""
-    with pytest.raises(JudgementError, match="query candidates: .*verdict") as caught:
+    with pytest.raises(JudgementError, match=r"query candidates: .*verdict") as caught:
         gather(OddStore())
     assert "release" in caught.value.hint
 

@@ -5,6 +5,8 @@ import shlex
 import msgspec
 import pytest
 from rich.cells import cell_len
+from tests.alerts.incident_facts import DECODE_ID, DTYPE_MISMATCH, PREFILL_ID
+from tests.cli.screens import ENGINE_WIDTHS, screen
 
 from falseok.render_explained import explained_view
 from falseok.render_incident import incident_view, next_commands
@@ -12,8 +14,6 @@ from falseok.render_incidents import incidents_view
 from falseok_alerts.catalogue import shipped
 from falseok_alerts.facts import Difference, EngineFacts, IncidentFacts
 from falseok_alerts.incident import compose
-from tests.alerts.incident_facts import DECODE_ID, DTYPE_MISMATCH, PREFILL_ID
-from tests.cli.screens import ENGINE_WIDTHS, screen
 
 INCIDENT = compose(DTYPE_MISMATCH, shipped())
 HOSTILE = "[bold red]x[/bold red]\x1b[2J\x07\u202e\n:boom:<script>alert(1)</script>"

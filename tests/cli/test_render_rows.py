@@ -3,8 +3,9 @@
 import csv
 import io
 
-from falseok.render_rows import rows_view, write_csv
 from tests.cli.screens import screen
+
+from falseok.render_rows import rows_view, write_csv
 
 ROWS = [{"id": "[red]a,b[/red]", "n": 3, "ok": True, "list": ["x"], "gap": None}, {"id": 'q"\n', "n": 0.5}]
 COLUMNS = ("id", "n", "ok", "list", "gap")
