@@ -1,46 +1,47 @@
 -- One row per engine request (engine_id, request_id), folded from its events in any order.
 -- Each column keeps a small set of typed facts that carry their event id; a set does not care about order or repetition.
 -- Facts start with ts and id, so that sorting a set sorts it in time.
+-- Digests and hashes are kept to 64 bits (16 hex digits): where these differ the whole differs, and whole they are in `events`.
 
 CREATE TABLE IF NOT EXISTS requests_folded
 (
-    engine_id LowCardinality(String),
-    request_id String,
-    first_seen SimpleAggregateFunction(min, Int64),
-    last_seen SimpleAggregateFunction(max, Int64),
-    external_ids SimpleAggregateFunction(groupUniqArrayArray, Array(String)),
-    transfer_ids SimpleAggregateFunction(groupUniqArrayArray, Array(String)),
-    trace_ids SimpleAggregateFunction(groupUniqArrayArray, Array(String)),
+    engine_id LowCardinality(String) CODEC(ZSTD(1)),
+    request_id String CODEC(ZSTD(1)),
+    first_seen SimpleAggregateFunction(min, Int64) CODEC(Delta, ZSTD(1)),
+    last_seen SimpleAggregateFunction(max, Int64) CODEC(Delta, ZSTD(1)),
+    external_ids SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(1)),
+    transfer_ids SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(1)),
+    trace_ids SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(1)),
     admits SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, leg String, remote_engine_id String, remote_request_id String, offer_digest String,
         remote_num_tokens Int64, prompt_tokens Int64, token_ids_hash String, tokens_hashed Int64, salt_id String,
-        lora String))),
+        lora String))) CODEC(ZSTD(1)),
     waits SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, external_tokens Int64, local_hit_tokens Int64, prompt_tokens Int64, remote_num_tokens Int64,
-        token_ids_hash String, tokens_hashed Int64, salt_id String))),
+        token_ids_hash String, tokens_hashed Int64, salt_id String))) CODEC(ZSTD(1)),
     read_starts SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, rank Int32, remote_engine_id String, mode String, offer_digest String,
         remote_block_counts Array(Int64), local_block_counts Array(Int64), handles_posted Int64, descriptors Int64,
-        local_block_size Int64, remote_block_size Int64))),
+        local_block_size Int64, remote_block_size Int64))) CODEC(ZSTD(1)),
     read_ends SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, rank Int32, remote_engine_id String, outcome String, failure_type String, stage String,
         nixl_state String, post_processing_due Bool, duration_seconds Float64, bytes Int64,
-        error_class String, error_message String))),
+        error_class String, error_message String))) CODEC(ZSTD(1)),
     resumes SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, expected_tokens Int64, computed_tokens_before Int64, computed_tokens_after Int64,
-        waited_seconds Float64, scheduler_marked_failed Bool, policy String, branch String))),
+        waited_seconds Float64, scheduler_marked_failed Bool, policy String, branch String))) CODEC(ZSTD(1)),
     preempts SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, output_tokens Int64))),
+        ts Int64, id String, output_tokens Int64))) CODEC(ZSTD(1)),
     finishes SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, leg String, status String, finish_reason String, output_tokens Int64, prompt_tokens Int64,
-        cached_tokens Int64, preemptions Int64, nans_in_logits Int64, engine_seconds Float64))),
+        cached_tokens Int64, preemptions Int64, nans_in_logits Int64, engine_seconds Float64))) CODEC(ZSTD(1)),
     offers SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, transfer_id String))),
+        ts Int64, id String))) CODEC(ZSTD(1)),
     responses SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, endpoint String, http_status Int64, stream Bool, error_in_stream Bool, error_type String,
         finish_reasons Array(String), choices Int64, content_characters Int64, reasoning_characters Int64,
         tool_call_characters Int64, prompt_tokens Int64, completion_tokens Int64, time_to_first_token_seconds Float64,
-        duration_seconds Float64, client_disconnected Bool, kv_transfer_in String, kv_transfer_out Bool, model String)))
+        duration_seconds Float64, client_disconnected Bool, kv_transfer_in String, kv_transfer_out Bool, model String))) CODEC(ZSTD(1))
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (engine_id, request_id)
@@ -54,11 +55,11 @@ WITH
     ifNull(attrs.leg.:String, '') AS leg,
     ifNull(attrs.remote_engine_id.:String, '') AS remote_engine_id,
     ifNull(attrs.remote_request_id.:String, '') AS remote_request_id,
-    ifNull(attrs.offer_digest.:String, '') AS offer_digest,
+    substring(ifNull(attrs.offer_digest.:String, ''), 1, 16) AS offer_digest,
     ifNull(attrs.remote_num_tokens.:Int64, 0) AS remote_num_tokens,
     ifNull(attrs.prompt_tokens.:Int64, 0) AS prompt_tokens,
     ifNull(attrs.output_tokens.:Int64, 0) AS output_tokens,
-    ifNull(attrs.token_ids_hash.:String, '') AS token_ids_hash,
+    substring(ifNull(attrs.token_ids_hash.:String, ''), 1, 16) AS token_ids_hash,
     ifNull(attrs.tokens_hashed.:Int64, 0) AS tokens_hashed,
     ifNull(attrs.salt_id.:String, '') AS salt_id,
     coalesce(attrs.duration_seconds.:Float64, attrs.duration_seconds.:Int64, 0) AS duration_seconds,
@@ -104,7 +105,7 @@ SELECT
         prompt_tokens, ifNull(attrs.cached_tokens.:Int64, 0), ifNull(attrs.preemptions.:Int64, 0),
         ifNull(attrs.nans_in_logits.:Int64, 0),
         coalesce(attrs.engine_seconds.:Float64, attrs.engine_seconds.:Int64, 0))], []) AS finishes,
-    if(e.name = 'kv.offer', [tuple(e.ts, e.id, e.transfer_id)], []) AS offers,
+    if(e.name = 'kv.offer', [tuple(e.ts, e.id)], []) AS offers,
     if(e.name = 'api.response', [tuple(
         e.ts, e.id, ifNull(attrs.endpoint.:String, ''), ifNull(attrs.http_status.:Int64, 0),
         ifNull(attrs.stream.:Bool, false), ifNull(attrs.error_in_stream.:Bool, false), ifNull(attrs.error_type.:String, ''),

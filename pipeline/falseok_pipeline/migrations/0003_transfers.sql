@@ -1,24 +1,25 @@
 -- One row per hand-over of a request's KV blocks, named `<producer engine id>/<producer request id>` by both sides.
+-- Digests and hashes are kept to 64 bits, as in `requests`.
 
 CREATE TABLE IF NOT EXISTS transfers_folded
 (
-    transfer_id String,
-    first_seen SimpleAggregateFunction(min, Int64),
-    last_seen SimpleAggregateFunction(max, Int64),
+    transfer_id String CODEC(ZSTD(1)),
+    first_seen SimpleAggregateFunction(min, Int64) CODEC(Delta, ZSTD(1)),
+    last_seen SimpleAggregateFunction(max, Int64) CODEC(Delta, ZSTD(1)),
     offers SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, engine_id String, request_id String, digest String, block_counts Array(Int64),
         computed_tokens Int64, prompt_tokens Int64, output_tokens Int64, remote_num_tokens Int64,
-        token_ids_hash String, tokens_hashed Int64, salt_id String, lora String))),
+        token_ids_hash String, tokens_hashed Int64, salt_id String, lora String))) CODEC(ZSTD(1)),
     lease_ends SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, rank Int32, reason String, notifications Int64, notifications_expected Int64))),
+        ts Int64, id String, rank Int32, reason String, notifications Int64, notifications_expected Int64))) CODEC(ZSTD(1)),
     releases SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, reason String, offered_seconds Float64))),
+        ts Int64, id String, reason String, offered_seconds Float64))) CODEC(ZSTD(1)),
     notices SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, rank Int32, known Bool))),
+        ts Int64, id String, rank Int32, known Bool))) CODEC(ZSTD(1)),
     reads SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
         ts Int64, id String, engine_id String, request_id String, rank Int32, event String, mode String, outcome String,
-        failure_type String, bytes Int64))),
-    consumers SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(engine_id String, request_id String)))
+        failure_type String, bytes Int64))) CODEC(ZSTD(1)),
+    consumers SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(engine_id String, request_id String))) CODEC(ZSTD(1))
 )
 ENGINE = AggregatingMergeTree
 ORDER BY transfer_id
@@ -34,11 +35,11 @@ SELECT
     e.ts AS first_seen,
     e.ts AS last_seen,
     if(e.name = 'kv.offer', [tuple(
-        e.ts, e.id, toString(e.engine_id), e.request_id, ifNull(attrs.digest.:String, ''),
+        e.ts, e.id, toString(e.engine_id), e.request_id, substring(ifNull(attrs.digest.:String, ''), 1, 16),
         arrayMap(x -> ifNull(x, 0), attrs.block_counts.:`Array(Nullable(Int64))`),
         ifNull(attrs.computed_tokens.:Int64, 0), ifNull(attrs.prompt_tokens.:Int64, 0),
         ifNull(attrs.output_tokens.:Int64, 0), ifNull(attrs.remote_num_tokens.:Int64, 0),
-        ifNull(attrs.token_ids_hash.:String, ''), ifNull(attrs.tokens_hashed.:Int64, 0),
+        substring(ifNull(attrs.token_ids_hash.:String, ''), 1, 16), ifNull(attrs.tokens_hashed.:Int64, 0),
         ifNull(attrs.salt_id.:String, ''), ifNull(attrs.lora.:String, ''))],
         []) AS offers,
     if(e.name = 'kv.lease_end', [tuple(

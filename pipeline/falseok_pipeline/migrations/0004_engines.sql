@@ -2,15 +2,15 @@
 
 CREATE TABLE IF NOT EXISTS engines_folded
 (
-    engine_id LowCardinality(String),
-    first_seen SimpleAggregateFunction(min, Int64),
-    last_seen SimpleAggregateFunction(max, Int64),
-    latest_group SimpleAggregateFunction(max, Tuple(ts Int64, id String, group String)),
-    hosts SimpleAggregateFunction(groupUniqArrayArray, Array(String)),
+    engine_id LowCardinality(String) CODEC(ZSTD(1)),
+    first_seen SimpleAggregateFunction(min, Int64) CODEC(Delta, ZSTD(1)),
+    last_seen SimpleAggregateFunction(max, Int64) CODEC(Delta, ZSTD(1)),
+    latest_group SimpleAggregateFunction(max, Tuple(ts Int64, id String, group String)) CODEC(ZSTD(1)),
+    hosts SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(1)),
     configs SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, process String, group String, attrs String))),
+        ts Int64, id String, process String, group String, attrs String))) CODEC(ZSTD(1)),
     exits SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, process String, reason String, last_request_id String)))
+        ts Int64, id String, process String, reason String, last_request_id String))) CODEC(ZSTD(1))
 )
 ENGINE = AggregatingMergeTree
 ORDER BY engine_id
@@ -115,10 +115,10 @@ FROM (
 
 CREATE TABLE IF NOT EXISTS engine_pairs_folded
 (
-    prefill_engine_id LowCardinality(String),
-    decode_engine_id LowCardinality(String),
-    first_seen SimpleAggregateFunction(min, Int64),
-    last_seen SimpleAggregateFunction(max, Int64)
+    prefill_engine_id LowCardinality(String) CODEC(ZSTD(1)),
+    decode_engine_id LowCardinality(String) CODEC(ZSTD(1)),
+    first_seen SimpleAggregateFunction(min, Int64) CODEC(Delta, ZSTD(1)),
+    last_seen SimpleAggregateFunction(max, Int64) CODEC(Delta, ZSTD(1))
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (prefill_engine_id, decode_engine_id)
@@ -141,24 +141,24 @@ GROUP BY prefill_engine_id, e.engine_id
 
 CREATE TABLE IF NOT EXISTS handshakes_folded
 (
-    engine_id LowCardinality(String),
-    ts Int64,
-    id String,
-    group LowCardinality(String),
-    rank Int32,
-    remote_engine_id String,
-    remote_host String,
-    remote_port Int64,
-    outcome LowCardinality(String),
-    failure_type LowCardinality(String),
-    local_hash String,
-    remote_hash String,
-    enforce_handshake_compat Nullable(Bool),
-    exception_class LowCardinality(String),
-    exception_message String,
-    duration_seconds Float64,
-    clock_offset_seconds Nullable(Float64),
-    clock_offset_error_seconds Nullable(Float64)
+    engine_id LowCardinality(String) CODEC(ZSTD(1)),
+    ts Int64 CODEC(Delta, ZSTD(1)),
+    id String CODEC(ZSTD(1)),
+    group LowCardinality(String) CODEC(ZSTD(1)),
+    rank Int32 CODEC(ZSTD(1)),
+    remote_engine_id String CODEC(ZSTD(1)),
+    remote_host String CODEC(ZSTD(1)),
+    remote_port Int64 CODEC(ZSTD(1)),
+    outcome LowCardinality(String) CODEC(ZSTD(1)),
+    failure_type LowCardinality(String) CODEC(ZSTD(1)),
+    local_hash String CODEC(ZSTD(1)),
+    remote_hash String CODEC(ZSTD(1)),
+    enforce_handshake_compat Nullable(Bool) CODEC(ZSTD(1)),
+    exception_class LowCardinality(String) CODEC(ZSTD(1)),
+    exception_message String CODEC(ZSTD(1)),
+    duration_seconds Float64 CODEC(ZSTD(1)),
+    clock_offset_seconds Nullable(Float64) CODEC(ZSTD(1)),
+    clock_offset_error_seconds Nullable(Float64) CODEC(ZSTD(1))
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (engine_id, ts, id)
@@ -222,14 +222,14 @@ GROUP BY prefill_engine_id, decode_engine_id
 
 CREATE TABLE IF NOT EXISTS collectors_folded
 (
-    boot LowCardinality(String),
-    first_seen SimpleAggregateFunction(min, Int64),
-    last_seen SimpleAggregateFunction(max, Int64),
-    latest SimpleAggregateFunction(max, Tuple(ts Int64, id String, engine_id String, host String, pid Int32)),
-    sequence_numbers AggregateFunction(groupBitmap, UInt64) COMMENT 'a set of seq: its gaps are lost events',
-    heartbeat SimpleAggregateFunction(max, Tuple(ts Int64, id String, attrs String)),
+    boot LowCardinality(String) CODEC(ZSTD(1)),
+    first_seen SimpleAggregateFunction(min, Int64) CODEC(Delta, ZSTD(1)),
+    last_seen SimpleAggregateFunction(max, Int64) CODEC(Delta, ZSTD(1)),
+    latest SimpleAggregateFunction(max, Tuple(ts Int64, id String, engine_id String, host String, pid Int32)) CODEC(ZSTD(1)),
+    sequence_numbers AggregateFunction(groupBitmap, UInt64) CODEC(ZSTD(1)) COMMENT 'a set of seq: its gaps are lost events',
+    heartbeat SimpleAggregateFunction(max, Tuple(ts Int64, id String, attrs String)) CODEC(ZSTD(1)),
     unavailable_hooks SimpleAggregateFunction(groupUniqArrayArray, Array(Tuple(
-        ts Int64, id String, hook String, target String, reason String, detail String, vllm_version String)))
+        ts Int64, id String, hook String, target String, reason String, detail String, vllm_version String))) CODEC(ZSTD(1))
 )
 ENGINE = AggregatingMergeTree
 ORDER BY boot
