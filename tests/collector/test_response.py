@@ -274,3 +274,9 @@ def test_a_huge_line_of_a_stream_is_passed_over() -> None:
     summary.feed(event(chunk(delta(content="Hello", finish_reason="stop"))))
     summary.finish()
     assert 5 == summary.content_characters
+
+
+def test_the_end_of_a_huge_line_does_not_pass_for_a_line() -> None:
+    """Text that a model wrote may look like an event."""
+    summary = streamed(b"data: " + b"x" * 3_000_000, event(chunk(delta(content="Hello"))))
+    assert 0 == summary.content_characters

@@ -400,6 +400,19 @@ def test_engine_requests_made_in_tasks_of_the_application_land_in_their_exchange
     } == found
 
 
+def test_after_the_call_nothing_is_being_served() -> None:
+    """A server may serve one request after the other in the same task."""
+
+    async def application(_: Any, __: Any, ___: Any) -> None:
+        assert tap.CURRENT.get() is not None
+
+    async def main() -> tap.Exchange | None:
+        await Tapped(application)(scope(), nothing, deaf)
+        return tap.CURRENT.get()
+
+    assert asyncio.run(main()) is None
+
+
 def test_work_after_the_response_belongs_to_the_same_exchange() -> None:
     """Background tasks run inside the call; the response was complete before."""
 

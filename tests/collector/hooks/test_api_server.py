@@ -111,7 +111,7 @@ def test_an_answer_is_told_with_the_engine_requests_behind_it(hooked: Hooked, pa
     """Internal ids from the engine, the external one from the client's header."""
     application = serving(engine_request("chatcmpl-x-0123abcd"), engine_request("1_chatcmpl-x-0123abcd"))
     traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    response = call(application, "POST", path, **{"X-Request-Id": "x", "traceparent": traceparent})
+    response = call(application, "POST", path, **{"X-Request-Id": "router-1", "traceparent": traceparent})
     assert chat() == response.json()
     event = hooked.only()
     answer = event.attributes
@@ -122,7 +122,7 @@ def test_an_answer_is_told_with_the_engine_requests_behind_it(hooked: Hooked, pa
         answer.engine_request_ids,
         answer.finish_reasons,
     )
-    assert ("chatcmpl-x-0123abcd", "x", traceparent) == (
+    assert ("chatcmpl-x-0123abcd", "router-1", traceparent) == (
         event.record.request_id,
         event.record.external_id,
         event.record.traceparent,
