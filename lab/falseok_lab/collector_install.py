@@ -4,6 +4,7 @@ It is installed again only when it has changed.
 """
 
 import tempfile
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from falseok_lab import collector_source, locking
@@ -22,7 +23,7 @@ def install(engine: Engine, checkout: Path | None, reporter: Reporter) -> str:
     Raises:
         LabError: it cannot be built or installed.
     """
-    source = checkout if checkout is not None else collector_source.checkout_of_this_installation()
+    source = checkout or _source_of_this_installation()
     wanted = collector_source.fingerprint(source)
     marker = engine.home / MARKER
     with locking.held(engine.home / f".{MARKER}.lock", "the collector", reporter):
@@ -37,3 +38,8 @@ def install(engine: Engine, checkout: Path | None, reporter: Reporter) -> str:
             run(command, "installing the collector", reporter)
         marker.write_text(wanted)
     return wanted
+
+
+def _source_of_this_installation() -> Path | Distribution:
+    installed = collector_source.running_distribution()
+    return collector_source.checkout_of(installed) or installed

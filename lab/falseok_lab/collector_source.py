@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import Distribution
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -22,9 +23,9 @@ _HASHED_BESIDE = ("pyproject.toml",)
 _NOT_PACKED = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"})
 
 
-def checkout_of_this_installation() -> Path | None:
-    """The checkout an editable installation of ours points to, or None when the files themselves are installed."""
-    direct = _installed().read_text("direct_url.json")
+def checkout_of(installed: Distribution) -> Path | None:
+    """The checkout an editable installation points to, or None when the files themselves are installed."""
+    direct = installed.read_text("direct_url.json")
     if direct is None:
         return None
     described = json.loads(direct)
@@ -33,42 +34,46 @@ def checkout_of_this_installation() -> Path | None:
     return Path(unquote(urlparse(described["url"]).path))
 
 
-def fingerprint(checkout: Path | None) -> str:
+def running_distribution() -> Distribution:
+    """The FalseOK that runs this.
+
+    Raises:
+        LabError: it is not installed, only imported.
+    """
+    try:
+        return importlib.metadata.distribution(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        raise LabError("FalseOK is not installed here; install it, or name a checkout.") from None
+
+
+def fingerprint(source: Path | Distribution) -> str:
     """Hash over what the collector is made of: it changes whenever an engine should get it anew.
 
     Raises:
-        LabError: `checkout` holds no collector.
+        LabError: a checkout holds no collector.
     """
     digest = hashlib.sha256()
-    for name, content in _collector_files(checkout):
+    files = _checkout_files(source) if isinstance(source, Path) else _collector_files(source)
+    for name, content in files:
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
 
 
-def wheel(checkout: Path | None, destination: Path, reporter: Reporter) -> Path:
+def wheel(source: Path | Distribution, destination: Path, reporter: Reporter) -> Path:
     """Make the wheel of a checkout (needs the package index for the build tool), or of what is installed.
 
     Raises:
         LabError: it cannot be built.
     """
-    if checkout is None:
-        return _pack(destination)
-    command = uv_command("build", "--wheel", "--out-dir", str(destination), str(checkout))
+    if not isinstance(source, Path):
+        return _pack(source, destination)
+    command = uv_command("build", "--wheel", "--out-dir", str(destination), str(source))
     run(command, "building the collector's wheel", reporter)
     return next(destination.glob("*.whl"))
 
 
-def _installed() -> importlib.metadata.Distribution:
-    return importlib.metadata.distribution(DISTRIBUTION)
-
-
-def _collector_files(checkout: Path | None) -> Iterator[tuple[str, bytes]]:
-    if checkout is None:
-        for name in sorted(_packed_files()):
-            if name.startswith("falseok_collector/") or name.endswith(("METADATA", "entry_points.txt")):
-                yield name, Path(str(_installed().locate_file(name))).read_bytes()
-        return
+def _checkout_files(checkout: Path) -> Iterator[tuple[str, bytes]]:
     root = checkout / "collector"
     if not (root / "falseok_collector").is_dir():
         raise LabError(f"{checkout} is not a checkout of FalseOK: it has no collector folder.")
@@ -79,21 +84,30 @@ def _collector_files(checkout: Path | None) -> Iterator[tuple[str, bytes]]:
         yield name, (checkout / name).read_bytes()
 
 
-def _packed_files() -> list[str]:
+def _collector_files(installed: Distribution) -> Iterator[tuple[str, bytes]]:
+    for name in sorted(_packed_files(installed)):
+        if name.startswith("falseok_collector/") or name.endswith(("METADATA", "entry_points.txt")):
+            yield name, _content(installed, name)
+
+
+def _packed_files(installed: Distribution) -> list[str]:
     return [
         str(path)
-        for path in _installed().files or []
+        for path in installed.files or []
         if ".." not in path.parts and "__pycache__" not in path.parts and path.name not in _NOT_PACKED
     ]
 
 
-def _pack(destination: Path) -> Path:
-    installed = _installed()
+def _content(installed: Distribution, name: str) -> bytes:
+    return Path(str(installed.locate_file(name))).read_bytes()
+
+
+def _pack(installed: Distribution, destination: Path) -> Path:
     packed = destination / f"{DISTRIBUTION}-{installed.version}-py3-none-any.whl"
     record = []
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in _packed_files():
-            content = Path(str(installed.locate_file(name))).read_bytes()
+        for name in _packed_files(installed):
+            content = _content(installed, name)
             archive.writestr(name, content)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             record.append(f"{name},sha256={digest},{len(content)}\n")

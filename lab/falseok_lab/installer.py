@@ -66,13 +66,13 @@ def run(
         errors="replace",
         env=environment_without_virtualenv() | dict(environment or {}),
     )
-    try:
-        output = _follow(child, what, reporter, measured)
-        status = child.wait()
-    finally:
-        if child.poll() is None:
+    with child:  # waits for it and closes its output, whatever happens
+        try:
+            output = _follow(child, what, reporter, measured)
+        except BaseException:
             child.terminate()
-            child.wait()
+            raise
+    status = child.returncode
     if status != 0:
         tail = "\n".join(output[-TAIL_LINES:])
         raise CommandFailedError(f"{what[:1].upper()}{what[1:]} failed (exit status {status}):\n{tail}", tail)
@@ -112,7 +112,6 @@ def _follow(
             f"{what}: {time.monotonic() - begun:.0f} s{_grown(measured, free_before)}  {last}".rstrip()
         )
     reader.join()
-    child.stdout.close()
     return list(kept)
 
 

@@ -30,6 +30,8 @@ ENGINE_ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
 }
 
+NOT_INHERITED = ("FALSEOK_", "VLLM_", "UCX_", "NIXL_")
+
 EXECUTORS: dict[str, dict[str, str]] = {
     # vLLM's CPU platform replaces the uniproc executor by worker processes unless this is off. They wait for each
     # other by spinning, which two cores cannot bear; uniproc is also what one GPU per engine uses.
@@ -73,7 +75,7 @@ def engine_launch(role: Role, state: PairState, model: Model, fault: Fault, pyth
     return Launch(
         role=role,
         command=command,
-        environment=environment_without_virtualenv() | environment,
+        environment=inherited_environment() | environment,
         log=state.directory / f"{role}.log",
     )
 
@@ -87,6 +89,15 @@ def engine_environment(role: Role, state: PairState) -> dict[str, str]:
         "FALSEOK_ENGINE_GROUP": f"{state.name}-{role}",
     }
     return ENGINE_ENVIRONMENT | EXECUTORS[state.executor] | collector | state.environment
+
+
+def inherited_environment() -> dict[str, str]:
+    """Our own environment without what would make a lab behave otherwise on another machine."""
+    return {
+        name: value
+        for name, value in environment_without_virtualenv().items()
+        if not name.startswith(NOT_INHERITED)
+    }
 
 
 def kv_transfer_config(role: Role, fault: Fault) -> Mapping[str, object]:

@@ -80,7 +80,7 @@ def build(name: str, engine: Engine, cache: Path, reporter: Reporter) -> Path:
         LabError: no such model, or it cannot be made.
     """
     model = model_named(name)
-    folder = cache / "models" / f"{name}-{_recipe_hash()}"
+    folder = cache / "models" / f"{name}-{recipe_hash()}"
     with locking.held(folder.with_name(f".{folder.name}.lock"), f"the model {name}", reporter):
         if not folder.is_dir():
             reporter.step(f"Making the model {name} ({model.explanation})")
@@ -104,5 +104,6 @@ def _make(model: Model, engine: Engine, folder: Path, reporter: Reporter) -> Non
         shutil.move(made, folder)
 
 
-def _recipe_hash() -> str:
+def recipe_hash() -> str:
+    """Hash of the recipes: a model made by others is not used."""
     return hashlib.sha256(RECIPES.read_bytes()).hexdigest()[:8]

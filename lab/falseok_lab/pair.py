@@ -128,6 +128,7 @@ def _check(settings: PairSettings) -> None:
     if settings.executor not in EXECUTORS:
         raise LabError(f"There is no executor {settings.executor!r}. Choose one of: {', '.join(EXECUTORS)}.")
     fault_named(settings.fault)
+    model_named(settings.model)
     environment.engine_home(settings.vllm, settings.cache)
     _check_machine(settings)
 

@@ -21,6 +21,7 @@ CREATION_TIME_TOLERANCE_SECONDS = 1.5
 """The kernel's boot time, from which creation times are reckoned, moves a little when the clock is set."""
 
 LEADERS_SECONDS = 12.0
+FOLLOWERS_SECONDS = 1.0
 TERMINATE_SECONDS = 4.0
 KILL_SECONDS = 5.0
 
@@ -100,7 +101,7 @@ def end(owns: Sequence[OwnProcess], directory: Path) -> int:
     """End everything these starts still have running, and check. Returns how many were ended.
 
     The leaders are asked first, since an engine then takes its own workers down in good order; then the rest is
-    asked, then killed. Blocks up to the sum of the three waits. Calling it again is harmless.
+    asked, then killed. Blocks up to the sum of the waits above. Calling it again is harmless.
 
     Raises:
         LabError: something could not be ended.
@@ -109,7 +110,8 @@ def end(owns: Sequence[OwnProcess], directory: Path) -> int:
     pids = {one.pid for one in before}
     leaders = [first for first in map(leader, owns) if first is not None]
     _signal(leaders, signal.SIGTERM)
-    _wait(before, LEADERS_SECONDS)
+    _wait(leaders, LEADERS_SECONDS)
+    _wait(before, FOLLOWERS_SECONDS)
     for number, seconds in ((signal.SIGTERM, TERMINATE_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
         rest = _members_of_all(owns, directory)
         pids.update(one.pid for one in rest)

@@ -12,6 +12,9 @@ from packaging.version import Version
 
 from falseok_lab.errors import LabError
 
+NIXL_VERSION = "1.5.1"
+"""The NIXL that the lab's findings were made with."""
+
 LEFT_OUT = frozenset({"torch", "torchaudio", "torchvision", "torchcodec"})
 """Not installed as the wheel asks: torch comes as its ordinary build, the others are not needed to serve text."""
 
@@ -50,9 +53,6 @@ def nixl_requirements(cuda: str | None) -> tuple[str, ...]:
     """
     back_end = "cu13" if cuda is not None and Version(cuda).major >= 13 else "cu12"
     return (f"nixl=={NIXL_VERSION}", f"nixl-{back_end}=={NIXL_VERSION}")
-
-
-NIXL_VERSION = "1.5.1"
 
 
 def _torch_pin(wanted: Iterable[Requirement]) -> str:

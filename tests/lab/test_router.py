@@ -1,0 +1,133 @@
+"""The hop from prefill to decode, over two real servers that stand where the engines stand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from tests.lab.serving import served
+from tests.lab.stand_in_engine import Engine
+
+from falseok_lab.router import ANSWERED_BY, OFFER, application, client
+
+CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A router between two stand-ins."""
+
+    url: str
+    prefill: Engine
+    decode: Engine
+    decode_url: str
+
+    def post(self, path: str, body: Any, **headers: str) -> httpx.Response:
+        """Send a request through the router."""
+        return httpx.post(self.url + path, json=body, headers=headers, trust_env=False)
+
+
+@pytest.fixture
+def hop() -> Iterator[Hop]:
+    """A router and two engines, all on loopback."""
+    prefill, decode = Engine("prefill"), Engine("decode")
+    with (
+        served(prefill.app()) as prefill_url,
+        served(decode.app()) as decode_url,
+        served(application(prefill_url, decode_url, client())) as url,
+    ):
+        yield Hop(url, prefill, decode, decode_url)
+
+
+def test_both_engines_get_the_same_request_id_and_decode_gets_what_prefill_offered(hop: Hop) -> None:
+    """Prefill is asked for one token and to keep its cache; decode gets the client's request and the offer."""
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hello"}],
+        "max_tokens": 16,
+        "min_tokens": 4,
+    }
+    answer = hop.post(CHAT, body, **{"X-Request-Id": "lab-7"})
+    assert 200 == answer.status_code
+    assert "hello remote" == answer.json()["choices"][0]["message"]["content"]
+    [(_, prefill_id, asked)] = hop.prefill.asked
+    [(_, decode_id, passed)] = hop.decode.asked
+    assert ("lab-7", "lab-7") == (prefill_id, decode_id)
+    expected = {key: value for key, value in body.items() if key != "min_tokens"}
+    assert expected | {"max_tokens": 1, "stream": False, "kv_transfer_params": OFFER} == asked
+    assert body | {"kv_transfer_params": {"remote_block_ids": [[1, 2]], "remote_engine_id": "p"}} == passed
+
+
+def test_a_request_without_an_id_gets_one_for_both(hop: Hop) -> None:
+    """Without a shared id the two halves of a request cannot be told to belong together."""
+    hop.post(COMPLETIONS, {"prompt": "hello"})
+    [(_, prefill_id, _)] = hop.prefill.asked
+    [(_, decode_id, _)] = hop.decode.asked
+    assert prefill_id == decode_id
+    assert 32 == len(prefill_id)
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_a_stream_passes_through_byte_for_byte(hop: Hop, path: str) -> None:
+    """What decode streams is what the client reads, and prefill is not asked to stream."""
+    prompt: dict[str, Any] = {"prompt": "hello"}
+    if path == CHAT:
+        prompt = {"messages": [{"role": "user", "content": "hello"}]}
+    body = prompt | {"stream": True, "stream_options": {"include_usage": True}, "max_completion_tokens": 9}
+    routed = hop.post(path, body)
+    passed = hop.decode.asked[0][2]
+    alone = httpx.post(hop.decode_url + path, json=passed, headers={"X-Request-Id": "x"}, trust_env=False)
+    assert alone.content == routed.content
+    assert routed.content.endswith(b"data: [DONE]\n\n")
+    assert alone.headers["content-type"] == routed.headers["content-type"]
+    asked = hop.prefill.asked[0][2]
+    assert (False, 1, False) == (asked["stream"], asked["max_completion_tokens"], "stream_options" in asked)
+
+
+def test_an_error_of_prefill_is_the_answer_and_decode_is_not_asked(hop: Hop) -> None:
+    """Status and body as prefill gave them."""
+    answer = hop.post(COMPLETIONS, {"prompt": "fail prefill"})
+    assert (503, "prefill failed") == (answer.status_code, answer.json()["error"]["message"])
+    assert "prefill" == answer.headers[ANSWERED_BY]
+    assert [] == hop.decode.asked
+
+
+def test_an_error_of_decode_is_the_answer(hop: Hop) -> None:
+    """Status and body as decode gave them."""
+    answer = hop.post(COMPLETIONS, {"prompt": "fail decode"})
+    assert (503, "decode failed") == (answer.status_code, answer.json()["error"]["message"])
+    assert "decode" == answer.headers[ANSWERED_BY]
+
+
+def test_a_prefill_that_offers_nothing_is_an_error_of_its_own(hop: Hop) -> None:
+    """Decode would silently compute the prompt itself, and nothing would be transferred."""
+    answer = hop.post(COMPLETIONS, {"prompt": "no offer"})
+    assert 502 == answer.status_code
+    assert "without kv_transfer_params" in answer.json()["error"]["message"]
+    assert [] == hop.decode.asked
+
+
+@pytest.mark.parametrize("content", [b"not json", b"[1]"], ids=["not JSON", "not an object"])
+def test_a_request_that_is_no_object_is_refused(hop: Hop, content: bytes) -> None:
+    """Neither engine hears of it."""
+    answer = httpx.post(hop.url + CHAT, content=content, trust_env=False)
+    assert 400 == answer.status_code
+    assert [] == hop.prefill.asked
+
+
+def test_an_engine_that_is_gone_is_named() -> None:
+    """A closed port is a 502 that says which of the two could not be asked."""
+    with (
+        served(Engine("prefill").app()) as prefill,
+        served(application(prefill, "http://127.0.0.1:9", client())) as url,
+    ):
+        answer = httpx.post(url + COMPLETIONS, json={"prompt": "hello"}, trust_env=False)
+    assert 502 == answer.status_code
+    assert "decode could not be asked" in answer.json()["error"]["message"]
+    with served(application("http://127.0.0.1:9", "http://127.0.0.1:9", client())) as url:
+        answer = httpx.post(url + COMPLETIONS, json={"prompt": "hello"}, trust_env=False)
+        health = httpx.get(f"{url}/health", trust_env=False)
+    assert "prefill could not be asked" in answer.json()["error"]["message"]
+    assert 200 == health.status_code
