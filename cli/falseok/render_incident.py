@@ -17,6 +17,9 @@ from falseok_alerts.findings import CauseFinding, NotRemedy, Remedy
 from falseok_alerts.incident import Incident
 
 _LABEL_COLUMNS = 9
+_COMMAND_COLUMNS = 68
+"""What is left beside the label on a terminal of 80 columns, with room for a continuation mark."""
+
 _TAG_COLUMNS = 16
 """Longest confidence or risk that stands in its own column; a longer risk gets a line of its own."""
 
@@ -42,18 +45,30 @@ def incident_view(incident: Incident, data_argument: str = "") -> RenderableType
 
 def next_commands(incident: Incident, data_argument: str = "") -> list[str]:
     """What to type next, with the whole ids, ready to paste at 80 columns: a long command goes on in the next line."""
-    commands = [
-        f"falseok triage affected {incident.id} --csv{data_argument}",
-        f"falseok triage show {incident.id} --explain{data_argument}",
+    lines = [
+        *_command(f"falseok triage affected {incident.id} --csv", data_argument),
+        *_command(f"falseok triage show {incident.id} --explain", data_argument),
     ]
     if incident.sample_requests:
-        commands.append(f"falseok triage show {_argument(incident.sample_requests[0])}{data_argument}")
-    prefill, decode = incident.prefill_engine, incident.decode_engine
-    if prefill.group and decode.group:
-        commands.append(f"falseok triage sql configuration_difference{data_argument} \\")
-        commands.append(f"  -p prefill={_argument(prefill.group)} \\")
-        commands.append(f"  -p decode={_argument(decode.group)}")
-    return commands
+        lines += _command(f"falseok triage show {_argument(incident.sample_requests[0])}", data_argument)
+    prefill, decode = incident.prefill_engine.group, incident.decode_engine.group
+    if prefill and decode:
+        lines += _command(
+            "falseok triage sql configuration_difference",
+            f" -p prefill={_argument(prefill)}",
+            f" -p decode={_argument(decode)}",
+            data_argument,
+        )
+    return lines
+
+
+def _command(command: str, *arguments: str) -> list[str]:
+    """The command on one line where it fits at 80 columns, else one argument a line, continued as a shell does."""
+    whole = "".join((command, *arguments))
+    if len(whole) <= _COMMAND_COLUMNS:
+        return [whole]
+    lines = [command, *(f" {argument}" for argument in arguments if argument)]
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 
 def _argument(value: str) -> str:

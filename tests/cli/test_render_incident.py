@@ -91,11 +91,12 @@ def test_request_ids_are_quoted_for_the_shell() -> None:
 
 
 def test_commands_name_the_data_they_are_about() -> None:
-    """A command copied from the view finds the store the view was made from."""
-    commands = next_commands(INCIDENT, " --data '/var/lib/false ok'")
-    assert [] == [
-        line for line in commands if line.startswith("falseok") and "--data '/var/lib/false ok'" not in line
-    ]
+    """A command copied from the view finds the store the view was made from, also where it needs several lines."""
+    for data in ("/d", f"/var/lib/false ok/{'x' * 40}"):
+        pasted = "\n".join(next_commands(INCIDENT, f" --data {shlex.quote(data)}"))
+        commands = [shlex.split(command) for command in pasted.replace("\\\n", " ").splitlines()]
+        assert 4 == len(commands)
+        assert {("--data", data)} == {tuple(command[-2:]) for command in commands}
 
 
 def test_unknown_cause_says_which_evidence_is_missing() -> None:
