@@ -46,7 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """File that holds the salt; wins over `salt`."""
     ring_events: int = 65_536
     """Events kept in memory before they are written. Past it new events are dropped and counted."""
-    flush_seconds: float = 0.1
+    flush_seconds: float = 0.05
     """How often the sender thread writes."""
     heartbeat_seconds: float = 5.0
     """How often `collector.heartbeat` is sent."""

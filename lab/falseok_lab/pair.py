@@ -7,6 +7,7 @@ are ever signalled. Settings come as arguments: nothing is read from the environ
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +29,9 @@ from falseok_lab.report import Reporter
 from falseok_lab.state import STATE_FILE, PairState, find_state, lab_directory, read_state, write_state
 
 __all__ = ["PairSettings", "PairState", "PairStatus", "Ports", "down", "read_state", "status", "up"]
+
+SETTLE_SECONDS = 1.0
+"""What the collectors of a pair are given to write their last events before it is ended."""
 
 EARLIER = "earlier"
 """Folder inside a lab where what an earlier start left is moved to."""
@@ -109,6 +113,9 @@ def down(name: str, data: Path, reporter: Reporter) -> int:
     """
     state = read_state(name, data)
     reporter.step(f"Ending the pair {name}")
+    if any(alive(own) for own in state.processes):
+        # vLLM 0.32 kills its engine core at once, and the collector writes twenty times a second.
+        time.sleep(SETTLE_SECONDS)
     return end(state.processes, state.directory)
 
 
