@@ -50,7 +50,7 @@ class EmbeddedStore:
             self._writer: Client = open_handle(path)
             undo.callback(self._writer.close)
             self._reader: Client = open_handle(path, limits)
-            undo.callback(lambda: self._reader.close())
+            undo.callback(lambda: self._reader.close())  # noqa: PLW0108 - it is replaced when a query fails
             self._held = undo.pop_all()
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:

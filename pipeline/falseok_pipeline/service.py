@@ -51,7 +51,7 @@ class Service:
         self.statistics = Statistics(started_at_micros=clock())
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - one keyword a choice, each with its usual value
         cls,
         data: DataDirectory,
         *,

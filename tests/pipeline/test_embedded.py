@@ -1,6 +1,7 @@
 """The store in this process: what it takes, what it refuses, what a query may not do."""
 
 import pytest
+from tests.pipeline.stories import Fleet, healthy
 
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.dead_letters import DeadLetter, Reason
@@ -11,7 +12,6 @@ from falseok_pipeline.errors import (
     RowsRefusedError,
     StoreUnavailableError,
 )
-from tests.pipeline.stories import Fleet, healthy
 
 
 def count(store: EmbeddedStore, what: str = "events FINAL") -> int:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.pipeline.stories import Fleet, Story
+from tests.pipeline.verdict_cases import CASES, fleet_of
 
 from falseok_collector.attributes import CollectorHookUnavailable, EngineExit, HookState
 from falseok_pipeline.embedded import EmbeddedStore
-from tests.pipeline.stories import Fleet, Story
-from tests.pipeline.verdict_cases import CASES, fleet_of
 
 VIEWS = {
     "requests": "engine_id, request_id",
@@ -78,7 +79,7 @@ def fold(
 def cut(lines: Sequence[bytes], places: Sequence[int]) -> list[Sequence[bytes]]:
     """The lines in batches that end at the places."""
     bounds = sorted({0, len(lines), *places})
-    return [lines[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [lines[start:end] for start, end in pairwise(bounds)]
 
 
 class Rows(dict[str, list[dict[str, Any]]]):

@@ -3,12 +3,13 @@
 import random
 from pathlib import Path
 
-from falseok_pipeline import replay
-from falseok_pipeline.data_directory import DataDirectory
-from falseok_pipeline.embedded import EmbeddedStore
 from tests.pipeline import killing
 from tests.pipeline.stories import Fleet, corrupt, failed_closed, healthy
 from tests.pipeline.test_folds import VIEWS
+
+from falseok_pipeline import replay
+from falseok_pipeline.data_directory import DataDirectory
+from falseok_pipeline.embedded import EmbeddedStore
 
 EVENTS = 200_000
 KILLS = 10

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from tests.pipeline.stories import Fleet, corrupt
 
 from falseok_pipeline import migrations
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.embedded import EmbeddedStore
 from falseok_pipeline.errors import MigrationError
 from falseok_pipeline.migrations import Migration, Migrator, State
-from tests.pipeline.stories import Fleet, corrupt
 
 FIRST = Migration(1, "first", "CREATE TABLE IF NOT EXISTS a (x String) ENGINE = Memory")
 SECOND = Migration(

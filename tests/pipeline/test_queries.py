@@ -1,11 +1,11 @@
 """The named triage queries, as documented and as they answer."""
 
 import pytest
+from tests.pipeline.stories import Fleet, Story, corrupt, failed_closed, healthy
 
 from falseok_pipeline import queries
 from falseok_pipeline.embedded import EmbeddedStore
 from falseok_pipeline.errors import PipelineError, QueryError
-from tests.pipeline.stories import Fleet, Story, corrupt, failed_closed, healthy
 
 NAMES = (
     "affected_requests",

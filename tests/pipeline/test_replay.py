@@ -5,13 +5,13 @@ import lzma
 from pathlib import Path
 
 import pytest
+from tests.pipeline.stories import Fleet, corrupt, healthy
 
 from falseok_collector.events import decode
 from falseok_pipeline import replay
 from falseok_pipeline.embedded import EmbeddedStore
 from falseok_pipeline.errors import PipelineError
 from falseok_pipeline.sources.segments import list_directory
-from tests.pipeline.stories import Fleet, corrupt, healthy
 
 
 def test_lines_are_read_from_every_kind_of_file(tmp_path: Path) -> None:

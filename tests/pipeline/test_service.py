@@ -8,19 +8,21 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.pipeline.stories import START_MICROS, Fleet, corrupt, healthy
 
 from falseok_pipeline import replay
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.errors import DataDirectoryInUseError, PipelineError
 from falseok_pipeline.service import Service
+from falseok_pipeline.sources.spool import SpoolDirectory
 from falseok_pipeline.statistics import Statistics
-from tests.pipeline.stories import START_MICROS, Fleet, corrupt, healthy
 
 RUN = """
 import signal, sys, threading
 from pathlib import Path
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.service import Service
+from falseok_pipeline.sources.spool import SpoolDirectory
 stop = threading.Event()
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *_: stop.set())
@@ -157,8 +159,6 @@ def test_a_signal_ends_it_cleanly(data: DataDirectory, number: signal.Signals) -
 
 def test_spools_can_be_named(data: DataDirectory, tmp_path: Path) -> None:
     """A test or a replay reads other directories than the usual ones."""
-    from falseok_pipeline.sources.spool import SpoolDirectory
-
     replay.write_spool(tmp_path / "elsewhere", healthy(Fleet(), 1))
     with Service.open(
         data, serve_queries=False, spools=lambda: [SpoolDirectory(tmp_path / "elsewhere")]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.pipeline.stories import Fleet, corrupt
 
 from falseok_pipeline import replay
 from falseok_pipeline.data_directory import DataDirectory
@@ -12,7 +13,6 @@ from falseok_pipeline.errors import QueryError, StoreBusyError, StoreMissingErro
 from falseok_pipeline.service import Service
 from falseok_pipeline.socket_store import SocketStore
 from falseok_pipeline.store import Store, connect
-from tests.pipeline.stories import Fleet, corrupt
 
 ASK = """
 import sys

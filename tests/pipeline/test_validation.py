@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import pytest
+from tests.pipeline.stories import START_MICROS, Fleet, healthy
 
 from falseok_collector.events import MAX_LINE_BYTES
 from falseok_pipeline.dead_letters import DeadLetter, Reason
 from falseok_pipeline.embedded import EmbeddedStore
 from falseok_pipeline.sources import Batch, Slice
 from falseok_pipeline.validation import validate
-from tests.pipeline.stories import START_MICROS, Fleet, healthy
 
 GOOD = healthy(Fleet(), 1)
 SOURCE = "/spool/p-00000001.ndjson"

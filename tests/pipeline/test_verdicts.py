@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pipeline.stories import Fleet, Story, corrupt, failed_closed, healthy
+from tests.pipeline.verdict_cases import CASES, PAIRS, Case, fleet_of
 
 from falseok_collector.attributes import ApiResponse
 from falseok_pipeline.embedded import EmbeddedStore
-from tests.pipeline.stories import Fleet, Story, corrupt, failed_closed, healthy
-from tests.pipeline.verdict_cases import CASES, PAIRS, Case, fleet_of
 
 NAMES = (*CASES, *PAIRS)
 
@@ -110,6 +110,19 @@ def test_a_prefill_leg_is_never_a_row(store: EmbeddedStore) -> None:
         story.prefill()
         insert(store, [line for line in story.lines if f'"{kept}"'.encode() in line])
     assert [{"n": 4}] == store.query("SELECT count() AS n FROM requests")
+    assert [] == store.query("SELECT * FROM request_verdicts")
+
+
+def test_a_cleanup_request_is_nobodys_answer(store: EmbeddedStore) -> None:
+    """vLLM sends one to itself, only to tell prefill that it may let go."""
+    fleet = Fleet()
+    story = Story(fleet, 1)
+    story.decode_request = "83fbc1f1182d550f"
+    story.admit(leg="cleanup")
+    story.read_start(mode="notify_only")
+    story.finish(leg="cleanup", output_tokens=0, finish_reason="abort")
+    insert(store, story.lines)
+    assert [{"n": 1}] == store.query("SELECT count() AS n FROM requests")
     assert [] == store.query("SELECT * FROM request_verdicts")
 
 

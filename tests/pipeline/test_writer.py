@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.pipeline.stories import Fleet, healthy
 
 from falseok_pipeline.dead_letters import DeadLetter, Reason
 from falseok_pipeline.embedded import EmbeddedStore
@@ -11,7 +12,6 @@ from falseok_pipeline.errors import StoreUnavailableError
 from falseok_pipeline.sources import Batch, Slice
 from falseok_pipeline.validation import validate
 from falseok_pipeline.writer import EventSink, Interrupted, Writer
-from tests.pipeline.stories import Fleet, healthy
 
 SOURCE = "/spool/p-00000001.ndjson"
 

@@ -1,11 +1,14 @@
 """Requests as engines leave them, and the verdict each deserves. One line says what happened; the events follow."""
 
+# ruff: noqa: D103 - the name of each case says what its function tells
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from falseok_collector.attributes import ApiResponse, KvOffer, SchedAdmit, SchedFinish
 from tests.pipeline.stories import Engine, Fleet, Story, corrupt, failed_closed, healthy
+
+from falseok_collector.attributes import ApiResponse, KvOffer, SchedAdmit, SchedFinish
 
 Tell = Callable[[Fleet], list[bytes]]
 
@@ -56,7 +59,7 @@ def one_rank_of_two(fleet: Fleet) -> list[bytes]:
     return answered(story)
 
 
-def after_the_bytes(due: bool) -> Tell:
+def after_the_bytes(*, due: bool) -> Tell:
     def tell(fleet: Fleet) -> list[bytes]:
         story = to_decode(fleet)
         story.read_start()
@@ -239,7 +242,6 @@ def other_engine(**changes: Any) -> Callable[[Fleet], None]:
     return change
 
 
-PROVEN_A = {"verdict": "corrupt", "evidence": "proven", "reason": "a_missing_kv"}
 EXPLANATION_A = (
     "decode resumed with 183 expected, 0 received tokens after handshake_failed; "
     "16 output tokens came from it and were answered with HTTP 200"
@@ -249,7 +251,9 @@ CASES: dict[str, Case] = {
     # corrupt, proven: KV that never came
     "a failed handshake, answered all the same": Case(
         lambda fleet: corrupt(fleet, 1),
-        **PROVEN_A,
+        "corrupt",
+        "proven",
+        "a_missing_kv",
         row={
             "explanation": EXPLANATION_A,
             "delivered": "yes",
@@ -266,18 +270,34 @@ CASES: dict[str, Case] = {
             "model": "tiny",
         },
     ),
-    "one rank of two failed": Case(one_rank_of_two, **PROVEN_A, row={"received_bytes": 393_216}),
-    "bytes came but were never converted": Case(after_the_bytes(due=True), **PROVEN_A),
-    "preempted after five bad tokens": Case(preempted(5), **PROVEN_A, row={"preemptions": 1}),
+    "one rank of two failed": Case(
+        one_rank_of_two, "corrupt", "proven", "a_missing_kv", row={"received_bytes": 393_216}
+    ),
+    "bytes came but were never converted": Case(
+        after_the_bytes(due=True), "corrupt", "proven", "a_missing_kv"
+    ),
+    "preempted after five bad tokens": Case(
+        preempted(5), "corrupt", "proven", "a_missing_kv", row={"preemptions": 1}
+    ),
     "streamed, and an error after tokens": Case(
-        streamed(characters=12, error_in_stream=True), **PROVEN_A, row={"delivered": "yes", "stream": True}
+        streamed(characters=12, error_in_stream=True),
+        "corrupt",
+        "proven",
+        "a_missing_kv",
+        row={"delivered": "yes", "stream": True},
     ),
     "streamed, and the client left after tokens": Case(
-        streamed(characters=12, client_disconnected=True), **PROVEN_A, row={"delivered": "yes"}
+        streamed(characters=12, client_disconnected=True),
+        "corrupt",
+        "proven",
+        "a_missing_kv",
+        row={"delivered": "yes"},
     ),
     "answered by a front end nobody watches": Case(
         lambda fleet: [line for line in corrupt(fleet, 1) if b'"api.response"' not in line],
-        **PROVEN_A,
+        "corrupt",
+        "proven",
+        "a_missing_kv",
         row={"delivered": "unknown", "has_response": False},
     ),
     # corrupt, proven: KV of something else
