@@ -37,8 +37,8 @@ test-all: $(TEST) ## everything, slow tests included
 	$(BIN)/python -m pytest -m "" -p no:randomly
 
 bench: $(TEST) ## measure what docs/benchmarks.md shows
-	$(BIN)/python bench/hook_cost.py
-	$(BIN)/python bench/tap_cost.py
+	$(BIN)/python -m bench.hook_cost
+	$(BIN)/python -m bench.tap_cost
 	$(BIN)/python bench/pipeline_rate.py
 
 recordings: $(TEST) ## make the shipped recordings anew from real engines

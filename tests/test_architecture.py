@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 REGISTRY = re.compile(
     rb"https?://[^\s\"')>]*(pypi\.org|pythonhosted\.org|npmjs\.org|crates\.io|proxy\.golang\.org)"
 )
-MACHINE_PATH = re.compile(rb"(?<![\w./])/(root|home/[a-z]+|work)/")
+MACHINE_PATH = re.compile(rb"(?<![\w./])/(root|work)/")
 
 
 def committed() -> list[Path]:
