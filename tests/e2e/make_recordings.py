@@ -10,8 +10,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from falseok_lab.record import record
 from tests.e2e.engines import REPOSITORY, run_pair
+
+from falseok_lab.record import record
 
 DESTINATION = REPOSITORY / "lab" / "falseok_lab" / "recordings"
 
