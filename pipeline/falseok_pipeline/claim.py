@@ -14,7 +14,7 @@ import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
 from falseok_pipeline.durable_files import write_durably
-from falseok_pipeline.errors import DataDirectoryInUseError
+from falseok_pipeline.errors import DataDirectoryInUseError, PipelineError
 
 
 class RunInfo(msgspec.Struct, frozen=True):
@@ -34,9 +34,9 @@ def claim(lock_file: Path, run_file: Path, info: RunInfo) -> Iterator[RunInfo]:
 
     Raises:
         DataDirectoryInUseError: another live process holds it.
+        PipelineError: the directory cannot be written to.
     """
-    lock_file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _open(lock_file)
     try:
         try:
             _lock(descriptor)
@@ -47,7 +47,10 @@ def claim(lock_file: Path, run_file: Path, info: RunInfo) -> Iterator[RunInfo]:
                 holder.pid if holder else 0,
                 holder.command if holder else "",
             ) from None
-        write_durably(run_file, msgspec.json.encode(info))
+        try:
+            write_durably(run_file, msgspec.json.encode(info))
+        except OSError as error:
+            raise _unusable(lock_file.parent, error) from error
         try:
             yield info
         finally:
@@ -64,6 +67,21 @@ def holder_of(lock_file: Path, run_file: Path) -> RunInfo | None:
     if info is None or not psutil.pid_exists(info.pid):
         return RunInfo(pid=0, command="", started_at_micros=0)
     return info
+
+
+def _open(lock_file: Path) -> int:
+    try:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unusable(lock_file.parent, error) from error
+
+
+def _unusable(directory: Path, error: OSError) -> PipelineError:
+    return PipelineError(
+        f"The data directory {directory} cannot be used: {error}. "
+        "Make room or permit writing there, or name another one with --data or FALSEOK_DATA."
+    )
 
 
 # Somebody who merely asks whether the directory is held holds the lock himself for that moment.

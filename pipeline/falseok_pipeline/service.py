@@ -6,7 +6,7 @@ process dies, at most the last batch is stored again, and that changes nothing.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import Self
 from falseok_pipeline.clock import now_micros
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.embedded import EmbeddedStore
+from falseok_pipeline.errors import StoreUnavailableError
 from falseok_pipeline.query_server import QueryServer
 from falseok_pipeline.sources import Source
 from falseok_pipeline.sources.batch_building import STANDARD, BatchLimits
@@ -125,9 +126,9 @@ class Service:
         checked = validate(batch)
         try:
             stored, dead_letters = self._writer.write(checked)
+            self._writer.patiently(lambda: self._commit(batch.positions))
         except Interrupted:
             return False
-        self._source.commit(batch.positions)
         self.statistics = replace(
             self.statistics,
             events_stored=self.statistics.events_stored + stored,
@@ -144,6 +145,12 @@ class Service:
         if on_batch is not None:
             on_batch(self.statistics)
         return True
+
+    def _commit(self, positions: Mapping[str, int]) -> None:
+        try:
+            self._source.commit(positions)
+        except OSError as error:
+            raise StoreUnavailableError(f"How far the spools are stored cannot be noted: {error}") from error
 
     def _count_lag(self) -> None:
         self.statistics = replace(

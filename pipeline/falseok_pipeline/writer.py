@@ -61,13 +61,28 @@ class Writer:
         refused: list[DeadLetter] = []
         if batch.events:
             try:
-                self._patiently(lambda: self._store.insert_events(batch.payload))
+                self.patiently(lambda: self._store.insert_events(batch.payload))
             except RowsRefusedError as error:
                 refused = self._bisect(batch.located(), error)
         letters = [*batch.dead_letters, *refused]
         if letters:
-            self._patiently(lambda: self._store.insert_dead_letters(letters, self._now_micros()))
+            self.patiently(lambda: self._store.insert_dead_letters(letters, self._now_micros()))
         return batch.events - len(refused), len(letters)
+
+    def patiently(self, attempt: Callable[[], None]) -> None:
+        """Do something that may raise `StoreUnavailableError`, again and again until it does not.
+
+        Raises `Interrupted` as `write`, and whatever else the attempt raises.
+        """
+        attempts = Retrying(
+            retry=retry_if_exception_type(StoreUnavailableError),
+            stop=stop_never,
+            wait=wait_exponential(multiplier=0.1, max=self._longest_wait_seconds),
+            sleep=self._sleep_or_stop,
+            before_sleep=self._say_why,
+        )
+        attempts(attempt)
+        self._waiting("")
 
     def _bisect(self, lines: Sequence[Line], error: RowsRefusedError) -> list[DeadLetter]:
         """Store all lines but those that the store refuses on their own."""
@@ -81,21 +96,10 @@ class Writer:
     def _try(self, lines: Sequence[Line]) -> list[DeadLetter]:
         payload = b"".join(line.data + b"\n" for line in lines)
         try:
-            self._patiently(lambda: self._store.insert_events(payload))
+            self.patiently(lambda: self._store.insert_events(payload))
         except RowsRefusedError as error:
             return self._bisect(lines, error)
         return []
-
-    def _patiently(self, insert: Callable[[], None]) -> None:
-        attempts = Retrying(
-            retry=retry_if_exception_type(StoreUnavailableError),
-            stop=stop_never,
-            wait=wait_exponential(multiplier=0.1, max=self._longest_wait_seconds),
-            sleep=self._sleep_or_stop,
-            before_sleep=self._say_why,
-        )
-        attempts(insert)
-        self._waiting("")
 
     def _sleep_or_stop(self, seconds: float) -> None:
         if self._sleep(seconds):

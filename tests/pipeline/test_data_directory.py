@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from falseok_pipeline.data_directory import SOCKET_PATH_BYTES, DataDirectory
-from falseok_pipeline.errors import DataDirectoryInUseError
+from falseok_pipeline.errors import DataDirectoryInUseError, PipelineError
 
 HOLD = """
 import sys
@@ -104,6 +104,16 @@ def test_what_a_killed_process_left_behind_is_not_believed(data: DataDirectory) 
     assert data.running() is None
     with data.claim("run", 7) as info:
         assert os.getpid() == info.pid
+
+
+def test_a_directory_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    """The message names the directory, the reason and the way out."""
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(PipelineError, match=r"file/data cannot be used: .*--data or FALSEOK_DATA"),
+        DataDirectory(tmp_path / "file" / "data").claim("run", 1),
+    ):
+        pytest.fail("it was claimed")
 
 
 def test_nothing_is_left_of_a_claim_that_ended(data: DataDirectory) -> None:

@@ -107,14 +107,34 @@ def test_a_committed_offset_is_never_ahead_of_the_store(
     """The process dies between insert and commit: the batch comes again and stays single."""
     replay.write_spool(data.spool, healthy(Fleet(), 1))
     with Service.open(data, version="test", serve_queries=False) as service:
-        monkeypatch.setattr(
-            service._source, "commit", lambda positions: (_ for _ in ()).throw(OSError("full"))
-        )
-        with pytest.raises(OSError, match="full"):
+        monkeypatch.setattr(service._source, "commit", lambda positions: sys.exit(9))
+        with pytest.raises(SystemExit):
             service.run_once()
     assert 13 == count(data)
     assert 13 == run_once(data).events_stored
     assert 13 == count(data)
+
+
+def test_offsets_that_cannot_be_written_are_waited_for(
+    data: DataDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk is full for the offsets as well: it says so and goes on when there is room."""
+    replay.write_spool(data.spool, healthy(Fleet(), 1))
+    reasons: list[str] = []
+    with Service.open(data, version="test", serve_queries=False) as service:
+        data.offsets_file.mkdir()  # nothing can be renamed over a folder
+
+        def make_room(reason: str) -> None:
+            reasons.append(reason)
+            if reason and data.offsets_file.is_dir():
+                data.offsets_file.rmdir()
+
+        service._writer._waiting = make_room
+        assert 13 == service.run_once().events_stored
+    assert "How far the spools are stored cannot be noted" in next(filter(None, reasons))
+    assert reasons[-1] == ""
+    assert "store_unavailable" in caplog.text
+    assert 0 == run_once(data).events_stored
 
 
 def test_what_comes_while_it_runs_is_stored(data: DataDirectory) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.pipeline.stories import Fleet, corrupt
@@ -84,6 +85,19 @@ def test_both_ways_give_the_same_rows(data: DataDirectory) -> None:
             assert 47 == refused.value.code
             assert str(refused.value).startswith("Unknown expression identifier `nothing_of_that_name`")
         through[1].close()
+
+
+def test_a_deep_data_directory_is_answered_for_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its socket lies elsewhere; whoever asks learns where from the run file, whatever its own environment says."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/tmp")
+    data = filled(DataDirectory(tmp_path / ("d" * 120)))
+    with Service.open(data) as service:
+        service.run_once()
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        with connect(data) as store:
+            assert [{"verdict": "corrupt"}] == store.query("SELECT verdict FROM request_verdicts")
 
 
 def test_a_holder_that_answers_no_queries_is_named(data: DataDirectory) -> None:

@@ -136,7 +136,12 @@ class SpoolSource:
             if seen is not None and seen.size > seen.handed:
                 self._lost_segments += 1
                 logger.error("segment_lost path=%s unread_bytes=%d", key, seen.size - seen.handed)
-        self._offsets.forget(gone)
+        try:
+            self._offsets.forget(gone)
+        except OSError as error:
+            logger.warning(
+                "offsets_not_forgotten reason=%s", error
+            )  # they do no harm; tried again at the next look
 
     # Reading ----------------------------------------------------------------------------------------------
 
