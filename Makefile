@@ -39,7 +39,7 @@ test-all: $(TEST) ## everything, slow tests included
 bench: $(TEST) ## measure what docs/benchmarks.md shows
 	$(BIN)/python -m bench.hook_cost
 	$(BIN)/python -m bench.tap_cost
-	$(BIN)/python bench/pipeline_rate.py
+	$(BIN)/python -m bench.pipeline_rate
 
 recordings: $(TEST) ## make the shipped recordings anew from real engines
 	$(BIN)/python -m tests.e2e.make_recordings
