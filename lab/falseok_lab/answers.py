@@ -37,8 +37,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether the client has reason to believe it got an answer: 200, and no error after it."""
-        return self.status == 200 and not self.error
+        """Whether the client has reason to believe it got an answer: 200, no error after it, and an end."""
+        return self.status == 200 and not self.error and bool(self.finish_reason)
 
 
 _decoder = msgspec.json.Decoder(Answer)
@@ -81,7 +81,11 @@ def agreement(routed: Iterable[Answer], direct: Iterable[Answer]) -> dict[str, b
 
 
 def counts(answers: Sequence[Answer]) -> dict[str, int]:
-    """Answers by what the client saw: `200`, `200 then an error`, another status, `no answer`."""
+    """Answers by what the client saw: `200`, another status, `no answer`, and the two kinds of broken 200.
+
+    `200 then an error`: the error came inside the stream. `200 without an end`: the stream ended as if all were
+    well, but without a finish reason; vLLM 0.30.0 ends the streams of failed transfers so.
+    """
     return dict(sorted(Counter(map(_kind, answers)).items()))
 
 
@@ -90,6 +94,8 @@ def _kind(answer: Answer) -> str:
         return "no answer"
     if answer.status == 200 and answer.error:
         return "200 then an error"
+    if answer.status == 200 and not answer.finish_reason:
+        return "200 without an end"
     return str(answer.status)
 
 

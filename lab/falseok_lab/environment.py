@@ -65,7 +65,11 @@ def build(version: str, cache: Path, reporter: Reporter) -> Engine:
             return built
         require_disk(cache, DISK_NEEDED_BYTES)
         shutil.rmtree(home, ignore_errors=True)
-        versions = _install(version, home, reporter)
+        try:
+            versions = _install(version, home, reporter)
+        except LabError:
+            shutil.rmtree(home, ignore_errors=True)
+            raise
         return _write_marker(Engine(version, home, _python_of(home), versions))
 
 

@@ -36,6 +36,9 @@ SETTLE_SECONDS = 1.0
 EARLIER = "earlier"
 """Folder inside a lab where what an earlier start left is moved to."""
 
+UNFINISHED_START_SECONDS = 2.0
+"""An engine that is still loading heeds no signal and has nothing to lose: it is not waited for long."""
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
@@ -181,7 +184,7 @@ def _new_state(
         versions=engine.versions,
         environment=dict(settings.environment),
         salt=secrets.token_hex(16),
-        ports=settings.ports or free_ports(settings.name, _ports_of_other_labs(directory)),
+        ports=settings.ports or free_ports(str(directory), _ports_of_other_labs(directory)),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -221,6 +224,6 @@ def _start(state: PairState, engine: Engine, settings: PairSettings, reporter: R
         except BaseException:
             reporter.step(f"Ending what was started of {state.name}")
             with undisturbed():
-                end(started, state.directory)
+                end(started, state.directory, leaders_seconds=UNFINISHED_START_SECONDS)
             raise
     return state

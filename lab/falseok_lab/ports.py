@@ -28,15 +28,15 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     decode_side_channel: int
 
 
-def free_ports(name: str, taken: Iterable[int] = ()) -> Ports:
-    """Free ports for the lab `name`, the same on each start as long as nobody else took them.
+def free_ports(key: str, taken: Iterable[int] = ()) -> Ports:
+    """Free ports for a lab, the same for the same `key` as long as nobody else took them.
 
-    `taken` are ports of other labs that may be about to use them.
+    The key should tell labs of several data directories apart. `taken` are ports of other labs that may be about to use them.
 
     Raises:
         LabError: there are not enough free ports.
     """
-    start = zlib.crc32(name.encode()) % (_LAST - _FIRST)
+    start = zlib.crc32(key.encode()) % (_LAST - _FIRST)
     avoided = set(taken)
     free: list[int] = []
     for offset in range(_LAST - _FIRST):

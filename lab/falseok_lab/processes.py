@@ -22,7 +22,7 @@ CREATION_TIME_TOLERANCE_SECONDS = 1.5
 
 LEADERS_SECONDS = 12.0
 FOLLOWERS_SECONDS = 1.0
-TERMINATE_SECONDS = 4.0
+TERMINATE_SECONDS = 2.0
 KILL_SECONDS = 5.0
 
 
@@ -97,11 +97,12 @@ def members(own: OwnProcess, directory: Path) -> list[psutil.Process]:
     return list(found.values())
 
 
-def end(owns: Sequence[OwnProcess], directory: Path) -> int:
+def end(owns: Sequence[OwnProcess], directory: Path, *, leaders_seconds: float | None = None) -> int:
     """End everything these starts still have running, and check. Returns how many were ended.
 
     The leaders are asked first, since an engine then takes its own workers down in good order; then the rest is
-    asked, then killed. Blocks up to the sum of the waits above. Calling it again is harmless.
+    asked, then killed. Blocks up to the sum of the waits above, of which `leaders_seconds` replaces the first.
+    Calling it again is harmless.
 
     Raises:
         LabError: something could not be ended.
@@ -110,7 +111,7 @@ def end(owns: Sequence[OwnProcess], directory: Path) -> int:
     pids = {one.pid for one in before}
     leaders = [first for first in map(leader, owns) if first is not None]
     _signal(leaders, signal.SIGTERM)
-    _wait(leaders, LEADERS_SECONDS)
+    _wait(leaders, LEADERS_SECONDS if leaders_seconds is None else leaders_seconds)
     _wait(before, FOLLOWERS_SECONDS)
     for number, seconds in ((signal.SIGTERM, TERMINATE_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
         rest = _members_of_all(owns, directory)

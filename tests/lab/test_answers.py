@@ -49,6 +49,7 @@ def test_a_line_that_is_no_answer_is_named(tmp_path: Path) -> None:
         pytest.param({"finish_reason": "length"}, False, id="another end"),
         pytest.param({"status": 500, "content": ""}, False, id="an error"),
         pytest.param({"error": "broken off"}, False, id="an error in the stream"),
+        pytest.param({"content": "", "finish_reason": ""}, False, id="a stream without an end"),
     ],
 )
 def test_agreement_is_the_same_answer_to_the_same_prompt(changed: dict[str, object], agrees: bool) -> None:
@@ -64,12 +65,14 @@ def test_a_prompt_that_was_not_asked_directly_has_no_agreement() -> None:
 
 
 def test_answers_are_counted_by_what_the_client_saw() -> None:
-    """An error after a 200 is a kind of its own."""
+    """An error after a 200 is a kind of its own, and so is a 200 whose stream just stops."""
     answers = [
         ROUTED,
         msgspec.structs.replace(ROUTED, error="broken off"),
+        msgspec.structs.replace(ROUTED, finish_reason=""),
         msgspec.structs.replace(ROUTED, status=500, error="x"),
         msgspec.structs.replace(ROUTED, status=0, error="refused"),
     ]
-    assert {"200": 1, "200 then an error": 1, "500": 1, "no answer": 1} == counts(answers)
-    assert [True, False, False, False] == [answer.answered for answer in answers]
+    expected = {"200": 1, "200 then an error": 1, "200 without an end": 1, "500": 1, "no answer": 1}
+    assert expected == counts(answers)
+    assert [True, False, False, False, False] == [answer.answered for answer in answers]
