@@ -66,7 +66,7 @@ class PairSettings:
     """None: free ones are chosen, the same at every start while they stay free."""
     memory_needed_bytes: int | None = None
     """None: what the model is known to need."""
-    start_timeout_seconds: float = 300.0
+    start_timeout_seconds: float = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -140,7 +140,8 @@ def _environment(state: PairState, neutralizer: Neutralizer) -> dict[str, dict[s
 
 
 def _machine() -> dict[str, str]:
-    return {"platform": platform.platform(), "cpu": _cpu(), "cores": str(os.cpu_count() or 0)}
+    system = " ".join((platform.system(), platform.machine(), *platform.libc_ver())).strip()
+    return {"platform": system, "cpu": _cpu(), "cores": str(os.cpu_count() or 0)}
 
 
 def _cpu() -> str:
