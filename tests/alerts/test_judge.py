@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.pipeline.stories import Engine, Fleet, corrupt, failed_closed, healthy
 
-from falseok_alerts.differences import differences_between
 from falseok_alerts.errors import JudgementError
 from falseok_alerts.gather import gather, rfc3339
 from falseok_alerts.incident import Incident
@@ -170,8 +169,3 @@ def test_foreign_shape_of_a_view_is_named() -> None:
 def test_times_are_rfc3339_with_microseconds(micros: int, expected: str) -> None:
     """Always six digits and always UTC, so that texts sort as times do."""
     assert expected == rfc3339(micros)
-
-
-def test_a_side_without_factors_differs_in_nothing() -> None:
-    """Missing configuration is no difference."""
-    assert [] == differences_between(None, None)

@@ -56,7 +56,9 @@ def an_answer(**values: object) -> Answer:
         "endpoint": "chat",
         "stream": False,
     }
-    return msgspec.convert({**fields, "status": 200, "content": "hello", **values}, Answer)
+    return msgspec.convert(
+        {**fields, "status": 200, "content": "hello", "finish_reason": "stop", **values}, Answer
+    )
 
 
 def test_the_only_lab_needs_no_name(tmp_path: Path) -> None:

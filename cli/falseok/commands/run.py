@@ -1,5 +1,6 @@
 """`falseok run`: the embedded service in one process: tail the spools, fold, judge, answer queries."""
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ from falseok.run_loop import RunLoop, StoppedEarlyError
 from falseok.signals import stop_on_signals
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.service import Service
+from falseok_pipeline.sources.batch_building import STANDARD
 from falseok_pipeline.sources.spool import SpoolDirectory
 
 
@@ -39,6 +41,15 @@ def run(
             "--delete-consumed", help="Delete segments of --spool directories once they are stored."
         ),
     ] = False,
+    batch_bytes: Annotated[
+        int,
+        typer.Option(
+            "--batch-bytes",
+            metavar="BYTES",
+            min=65_536,
+            help="Most that is read and stored at once: smaller means less memory and more, smaller inserts.",
+        ),
+    ] = STANDARD.size_bytes,
     once: Annotated[
         bool, typer.Option("--once", help="Store and judge what is there now, then stop.")
     ] = False,
@@ -59,7 +70,12 @@ def run(
     spools = named_spools(spool, delete_consumed=delete_consumed)
     with (
         stop_on_signals(stop),
-        Service.open(directory, version=installed_version(), spools=spools) as service,
+        Service.open(
+            directory,
+            version=installed_version(),
+            spools=spools,
+            limits=dataclasses.replace(STANDARD, size_bytes=batch_bytes),
+        ) as service,
     ):
         display = display_for(progress())
         display.announce(f"data: {directory.path}   reads: {_reads(directory, spool)}   stop with Ctrl-C")
