@@ -3,7 +3,6 @@
 Shows exactly the facts of `falseok_alerts.incident.Incident`, in the order of the design; judges nothing.
 """
 
-import shlex
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -11,15 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from falseok.next_commands import next_commands
 from falseok.plain_text import moment, percentage, printable
 from falseok_alerts.facts import EngineFacts
 from falseok_alerts.findings import CauseFinding, NotRemedy, Remedy
 from falseok_alerts.incident import Incident
 
 _LABEL_COLUMNS = 9
-_COMMAND_COLUMNS = 68
-"""What is left beside the label on a terminal of 80 columns, with room for a continuation mark."""
-
 _TAG_COLUMNS = 16
 """Longest confidence or risk that stands in its own column; a longer risk gets a line of its own."""
 
@@ -41,39 +38,6 @@ def incident_view(incident: Incident, data_argument: str = "") -> RenderableType
     body.add_row("DO", _remedies(incident.causes))
     body.add_row("NEXT", _lines(next_commands(incident, data_argument)))
     return Group(_head(incident), body)
-
-
-def next_commands(incident: Incident, data_argument: str = "") -> list[str]:
-    """What to type next, with the whole ids, ready to paste at 80 columns: a long command goes on in the next line."""
-    lines = [
-        *_command(f"falseok triage affected {incident.id} --csv", data_argument),
-        *_command(f"falseok triage show {incident.id} --explain", data_argument),
-    ]
-    if incident.sample_requests:
-        lines += _command(f"falseok triage show {_argument(incident.sample_requests[0])}", data_argument)
-    prefill, decode = incident.prefill_engine.group, incident.decode_engine.group
-    if prefill and decode:
-        lines += _command(
-            "falseok triage sql configuration_difference",
-            f" -p prefill={_argument(prefill)}",
-            f" -p decode={_argument(decode)}",
-            data_argument,
-        )
-    return lines
-
-
-def _command(command: str, *arguments: str) -> list[str]:
-    """The command on one line where it fits at 80 columns, else one argument a line, continued as a shell does."""
-    whole = "".join((command, *arguments))
-    if len(whole) <= _COMMAND_COLUMNS:
-        return [whole]
-    lines = [command, *(f" {argument}" for argument in arguments if argument)]
-    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
-
-
-def _argument(value: str) -> str:
-    """An id as it may be pasted into a shell: clients choose request ids, and some choose them badly."""
-    return shlex.quote(printable(value))
 
 
 def _head(incident: Incident) -> RenderableType:

@@ -8,8 +8,9 @@ from rich.cells import cell_len
 from tests.alerts.incident_facts import DECODE_ID, DTYPE_MISMATCH, PREFILL_ID
 from tests.cli.screens import ENGINE_WIDTHS, screen
 
+from falseok.next_commands import next_commands
 from falseok.render_explained import explained_view
-from falseok.render_incident import incident_view, next_commands
+from falseok.render_incident import incident_view
 from falseok.render_incidents import incidents_view
 from falseok_alerts.catalogue import shipped
 from falseok_alerts.facts import Difference, EngineFacts, IncidentFacts
