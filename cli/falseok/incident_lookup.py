@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from falseok.errors import CliError
+from falseok.program import program
 from falseok.statements import statement
 from falseok_alerts.fingerprint import ID_PREFIX
 from falseok_alerts.incident import Incident
@@ -37,7 +38,7 @@ def find_incident(incidents: Sequence[Incident], text: str) -> Incident:
     problem = "Several incidents begin with" if found else "There is no incident"
     raise CliError(
         f"{problem} {text}. Incidents in this store: {there_are}.",
-        hint="List them with: falseok triage incidents",
+        hint=f"List them with: {program()} triage incidents",
     )
 
 

@@ -3,6 +3,7 @@
 import shlex
 
 from falseok.plain_text import printable
+from falseok.program import program
 from falseok_alerts.incident import Incident
 
 _COMMAND_COLUMNS = 68
@@ -12,15 +13,15 @@ _COMMAND_COLUMNS = 68
 def next_commands(incident: Incident, data_argument: str = "") -> list[str]:
     """What to type next, with the whole ids, ready to paste at 80 columns: a long command goes on in the next line."""
     lines = [
-        *_command(f"falseok triage affected {incident.id} --csv", data_argument),
-        *_command(f"falseok triage show {incident.id} --explain", data_argument),
+        *_command(f"{program()} triage affected {incident.id} --csv", data_argument),
+        *_command(f"{program()} triage show {incident.id} --explain", data_argument),
     ]
     if incident.sample_requests:
-        lines += _command(f"falseok triage show {_argument(incident.sample_requests[0])}", data_argument)
+        lines += _command(f"{program()} triage show {_argument(incident.sample_requests[0])}", data_argument)
     prefill, decode = incident.prefill_engine.group, incident.decode_engine.group
     if prefill and decode:
         lines += _command(
-            "falseok triage sql configuration_difference",
+            f"{program()} triage sql configuration_difference",
             f" -p prefill={_argument(prefill)}",
             f" -p decode={_argument(decode)}",
             data_argument,

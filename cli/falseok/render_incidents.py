@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from falseok.plain_text import moment, printable
+from falseok.program import program
 from falseok_alerts.incident import Incident
 
 
@@ -14,7 +15,7 @@ def incidents_view(incidents: Sequence[Incident], data_argument: str = "") -> Re
     """Most severe first, as given: id, verdict, what happened; since when; the first cause."""
     blocks = [_block(incident) for incident in incidents]
     more = (
-        Text(f"\nopen one with: falseok triage show {incidents[0].id}{data_argument}")
+        Text(f"\nopen one with: {program()} triage show {incidents[0].id}{data_argument}")
         if incidents
         else Text("")
     )

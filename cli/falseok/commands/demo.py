@@ -11,6 +11,7 @@ from falseok.demo_replay import Replayed, replay_recording
 from falseok.errors import CliError
 from falseok.options import DataOption, JsonOption, data_argument
 from falseok.plain_text import printable
+from falseok.program import program
 from falseok.recordings import demo_recording, provenance
 from falseok.render_incident import incident_view
 from falseok_pipeline.data_directory import DataDirectory
@@ -61,8 +62,8 @@ def _show(replayed: Replayed, path: Path, *, as_json: bool) -> None:
     for line in (
         "",
         f"The data is in {path}. Look around in it:",
-        f"  falseok triage incidents{data_argument(path)}",
-        f"  falseok status{data_argument(path)}",
+        f"  {program()} triage incidents{data_argument(path)}",
+        f"  {program()} status{data_argument(path)}",
         "See the same live, with two real vLLM engines on this machine's CPU:",
         "  make lab        (or, outside the repository: falseok lab tour)",
     ):
