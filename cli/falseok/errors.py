@@ -32,7 +32,7 @@ def describe(error: Exception) -> Trouble | None:
         return Trouble(str(error), "")
     if isinstance(error, ModuleNotFoundError) and error.name:
         return Trouble(missing_service_message(error.name).strip(), "")
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         place = f": {error.filename}" if error.filename else ""
         return Trouble(
             f"{error.strerror or error}{place}", "Check the path, its permissions and the free space."

@@ -36,8 +36,15 @@ def incident_view(incident: Incident, data_argument: str = "") -> RenderableType
     body.add_row("WHY", _causes(incident.causes))
     body.add_row("EVIDENCE", _lines(incident.evidence_lines))
     body.add_row("DO", _remedies(incident.causes))
-    body.add_row("NEXT", _lines(next_commands(incident, data_argument)))
-    return Group(_head(incident), body)
+    return Group(_head(incident), body, _next(next_commands(incident, data_argument)))
+
+
+def _next(commands: list[str]) -> Text:
+    """The commands outside the table, whose cells are padded: a blank after a continuation mark breaks the paste."""
+    text = Text(overflow="fold")
+    text.append("NEXT".ljust(_LABEL_COLUMNS + 1), style="bold")
+    text.append(("\n" + " " * (_LABEL_COLUMNS + 1)).join(commands))
+    return text
 
 
 def _head(incident: Incident) -> RenderableType:

@@ -13,7 +13,7 @@ from falseok.plain_text import printable
 from falseok.request_story import Story
 
 _LONGEST_VALUE_CHARACTERS = 100
-"""A longer value is left out of the table; `--json` has everything."""
+"""A longer value is cut in the table; `--json` has everything."""
 
 _LEFT_OUT = frozenset(
     {
@@ -75,7 +75,9 @@ def _text(value: Any) -> str:
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     is_digest = len(text) == hashlib.sha256().digest_size * 2 and text.isalnum()
-    return "" if is_digest or len(text) > _LONGEST_VALUE_CHARACTERS else text
+    if is_digest:
+        return ""
+    return text if len(text) <= _LONGEST_VALUE_CHARACTERS else f"{text[:_LONGEST_VALUE_CHARACTERS]}…"
 
 
 def _clock(time: object) -> str:

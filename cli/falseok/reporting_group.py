@@ -1,5 +1,7 @@
 """Turns our errors into one clear message and exit status 2. Defects keep their traceback."""
 
+import os
+import sys
 from typing import Any
 
 import typer
@@ -19,6 +21,10 @@ class ReportingGroup(TyperGroup):
         """Run the command; an error of ours ends as `Exit(2)` after its message was printed on stderr."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            # Whoever read our output has enough (`| head`). What is still buffered must not raise once more at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
         except Exception as error:
             trouble = describe(error)
             if trouble is None:

@@ -32,11 +32,13 @@ class LiveDisplay:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._line = ""
         self._status = Status("starting", console=console)
         self._status.start()
 
     def show(self, line: str, now_seconds: float) -> None:  # noqa: ARG002 - the spinner has its own clock
         """See `RunDisplay.show`."""
+        self._line = line
         self._status.update(Text(printable(line)))
 
     def announce(self, line: str) -> None:
@@ -44,8 +46,11 @@ class LiveDisplay:
         self._console.print(Text(printable(line)), soft_wrap=True)
 
     def close(self) -> None:
-        """See `RunDisplay.close`."""
+        """See `RunDisplay.close`. The last line stays on the screen."""
         self._status.stop()
+        if self._line:
+            self.announce(self._line)
+            self._line = ""
 
 
 class PlainDisplay:
@@ -53,11 +58,13 @@ class PlainDisplay:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._line = ""
         self._last_line = ""
         self._last_seconds: float | None = None
 
     def show(self, line: str, now_seconds: float) -> None:
         """See `RunDisplay.show`."""
+        self._line = line
         too_soon = (
             self._last_seconds is not None and now_seconds - self._last_seconds < SECONDS_BETWEEN_PLAIN_LINES
         )
@@ -72,7 +79,10 @@ class PlainDisplay:
         self._console.print(Text(printable(line)), soft_wrap=True)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """See `RunDisplay.close`. What was held back as too soon is said now."""
+        if self._line != self._last_line:
+            self._last_line = self._line
+            self.announce(self._line)
 
 
 def display_for(console: Console) -> RunDisplay:

@@ -11,10 +11,16 @@ from pathlib import Path
 
 import msgspec
 import psutil
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed
 
 from falseok_pipeline.durable_files import write_durably
 from falseok_pipeline.errors import DataDirectoryInUseError, PipelineError
+
+QUERY = "query"
+"""What `RunInfo.command` says of a command that merely asks; it soon lets go."""
+
+QUERY_PATIENCE_SECONDS = 10.0
+_TRIES = 5
 
 
 class RunInfo(msgspec.Struct, frozen=True):
@@ -39,7 +45,7 @@ def claim(lock_file: Path, run_file: Path, info: RunInfo) -> Iterator[RunInfo]:
     descriptor = _open(lock_file)
     try:
         try:
-            _lock(descriptor)
+            _lock(descriptor, run_file, wait_for_queries=info.command != QUERY)
         except BlockingIOError:
             holder = _read(run_file)
             raise DataDirectoryInUseError(
@@ -84,15 +90,24 @@ def _unusable(directory: Path, error: OSError) -> PipelineError:
     )
 
 
-# Somebody who merely asks whether the directory is held holds the lock himself for that moment.
-@retry(
-    retry=retry_if_exception_type(BlockingIOError),
-    stop=stop_after_attempt(5),
-    wait=wait_fixed(0.02),
-    reraise=True,
-)
-def _lock(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _lock(descriptor: int, run_file: Path, *, wait_for_queries: bool) -> None:
+    """Take the lock, or raise `BlockingIOError`.
+
+    Somebody who merely asks whether the directory is held holds the lock for that moment, so a few tries are always
+    made. A query that has the store open is waited for by a run, but not by another query, which waits elsewhere.
+    """
+
+    def enough(state: RetryCallState) -> bool:
+        holder = _read(run_file)
+        is_query = holder is not None and holder.command == QUERY
+        if wait_for_queries and is_query:
+            return (state.seconds_since_start or 0.0) > QUERY_PATIENCE_SECONDS
+        return state.attempt_number >= _TRIES
+
+    retrying = Retrying(
+        retry=retry_if_exception_type(BlockingIOError), stop=enough, wait=wait_fixed(0.02), reraise=True
+    )
+    retrying(fcntl.flock, descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _is_locked(lock_file: Path) -> bool:

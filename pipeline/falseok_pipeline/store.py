@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from falseok_pipeline.claim import QUERY
 from falseok_pipeline.clock import now_micros
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.errors import DataDirectoryInUseError, StoreBusyError, StoreMissingError
@@ -79,6 +80,6 @@ def _connect_once(data: DataDirectory) -> Store:
     from falseok_pipeline.embedded import open_store  # noqa: PLC0415
 
     try:
-        return open_store(data, now_micros(), command="query")
+        return open_store(data, now_micros(), command=QUERY)
     except DataDirectoryInUseError as error:
         raise StoreBusyError(str(error)) from error

@@ -1,10 +1,12 @@
 """The incident on a terminal, as the person who was paged sees it."""
 
+import io
 import shlex
 
 import msgspec
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 from tests.alerts.incident_facts import DECODE_ID, DTYPE_MISMATCH, PREFILL_ID
 from tests.cli.screens import ENGINE_WIDTHS, screen
 
@@ -140,3 +142,13 @@ def test_list_shows_id_count_and_first_causes() -> None:
     assert f"{INCIDENT.id}  CORRUPT, PROVEN  32 requests answered 200 with corrupted output" in text
     assert "1. dtype: prefill torch.bfloat16, decode torch.float32 (certain)" in text
     assert f"falseok triage show {INCIDENT.id}" in text
+
+
+def test_continued_commands_have_nothing_after_the_continuation_mark() -> None:
+    """A blank after the backslash would break the paste: the view's own lines carry no padding there."""
+    stream = io.StringIO()
+    incident = compose(DTYPE_MISMATCH, shipped())
+    Console(file=stream, width=80).print(incident_view(incident, f" --data {'d' * 60}"))
+    continued = [line for line in stream.getvalue().splitlines() if "\\" in line]
+    assert continued
+    assert all(line.endswith(" \\") for line in continued)

@@ -43,3 +43,14 @@ def test_terminal_gets_one_line_in_place_and_its_cursor_back() -> None:
     display.close()
     assert isinstance(display, LiveDisplay)
     assert isinstance(display_for(plain), PlainDisplay)
+
+
+def test_the_last_state_is_said_at_the_end() -> None:
+    """What was too soon for a log file, and the line a terminal rewrites, stay on the screen when the run ends."""
+    for terminal in (False, True):
+        out, stream = console(terminal=terminal)
+        display = display_for(out)
+        display.show("0 events", 0.0)
+        display.show("470 events", 0.5)
+        display.close()
+        assert stream.getvalue().rstrip().endswith("470 events")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,15 @@ def test_nothing_is_left_of_a_claim_that_ended(data: DataDirectory) -> None:
         assert info == data.running()
     assert data.running() is None
     assert not data.run_file.exists()
+
+
+def test_a_run_waits_for_a_query_that_holds_the_directory(tmp_path: Path) -> None:
+    """A query has the store open for a moment only; a service that starts just then waits instead of giving up."""
+    data = DataDirectory(tmp_path)
+    asking = data.claim("query", 1)
+    asking.__enter__()
+    timer = threading.Timer(0.5, lambda: asking.__exit__(None, None, None))
+    timer.start()
+    with data.claim("run", 2) as info:
+        assert "run" == info.command
+    timer.join()
