@@ -10,6 +10,8 @@ from falseok_lab.drive import Answer, agreement
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 
+# Call counts travel in heartbeats, and vLLM 0.32 kills its engine core before a last one: they have to come often.
+RAISING = {"FALSEOK_RAISE_IN_HOOKS": "1", "FALSEOK_HEARTBEAT_SECONDS": "0.2"}
 HOOKS_WITHOUT_OBSERVER = {"core.loop", "worker.loop"}
 HOOKS_OF_FAILURES = {"worker.log_failure", "worker.failed_transfer"}
 
@@ -52,7 +54,7 @@ def raising_healthy_027(data: Path) -> Run:
         "raise27",
         vllm="0.27.0",
         fault="none",
-        environment={"FALSEOK_RAISE_IN_HOOKS": "1"},
+        environment=RAISING,
         executor="mp",
     )
 
@@ -65,7 +67,7 @@ def raising_incompatible_032(data: Path) -> Run:
         "raise32",
         vllm="0.32.0",
         fault="dtype-mismatch",
-        environment={"FALSEOK_RAISE_IN_HOOKS": "1"},
+        environment=RAISING,
     )
 
 
@@ -155,7 +157,9 @@ def test_an_exception_inside_every_hook_changes_no_answer_on_0_27(
     hooks = raising_healthy_027.hooks
     called = {name for name, hook in hooks.items() if hook["calls"]}
     assert hooks.keys() - HOOKS_OF_FAILURES == called
-    assert called - HOOKS_WITHOUT_OBSERVER == {name for name, hook in hooks.items() if hook["errors"]}
+    assert called - # Call counts travel in heartbeats, and vLLM 0.32 kills its engine core before a last one: they have to come often.
+RAISING = {"FALSEOK_RAISE_IN_HOOKS": "1", "FALSEOK_HEARTBEAT_SECONDS": "0.2"}
+HOOKS_WITHOUT_OBSERVER == {name for name, hook in hooks.items() if hook["errors"]}
     assert text_of(uninstrumented_027.answers) == text_of(raising_healthy_027.answers)
 
 
