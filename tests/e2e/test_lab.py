@@ -157,9 +157,7 @@ def test_an_exception_inside_every_hook_changes_no_answer_on_0_27(
     hooks = raising_healthy_027.hooks
     called = {name for name, hook in hooks.items() if hook["calls"]}
     assert hooks.keys() - HOOKS_OF_FAILURES == called
-    assert called - # Call counts travel in heartbeats, and vLLM 0.32 kills its engine core before a last one: they have to come often.
-RAISING = {"FALSEOK_RAISE_IN_HOOKS": "1", "FALSEOK_HEARTBEAT_SECONDS": "0.2"}
-HOOKS_WITHOUT_OBSERVER == {name for name, hook in hooks.items() if hook["errors"]}
+    assert called - HOOKS_WITHOUT_OBSERVER == {name for name, hook in hooks.items() if hook["errors"]}
     assert text_of(uninstrumented_027.answers) == text_of(raising_healthy_027.answers)
 
 
