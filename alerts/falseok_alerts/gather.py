@@ -33,9 +33,13 @@ def gather(store: Queries) -> list[IncidentFacts]:
     ]
 
 
+_LAST_MICROS = 253_402_300_799_999_999
+"""The end of year 9999: a clock may claim anything, and a time that cannot be written must not end the judging."""
+
+
 def rfc3339(micros: int) -> str:
     """Microseconds since the epoch as RFC 3339 in UTC, always with six digits and `Z`."""
-    seconds, rest = divmod(micros, _MICROSECONDS)
+    seconds, rest = divmod(min(max(micros, 0), _LAST_MICROS), _MICROSECONDS)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:06d}Z"
 
 

@@ -46,9 +46,14 @@ class DeadLetter(msgspec.Struct, frozen=True):
             "id": self.id,
             "recorded_at": now_micros,
             "reason": str(self.reason),
-            "message": self.message,
-            "source": self.source,
+            "message": _storable(self.message),
+            "source": _storable(self.source),
             "byte_offset": self.byte_offset,
             "original": self.original,
             "original_bytes": len(self.original),
         }
+
+
+def _storable(text: str) -> str:
+    """The text as UTF-8 can hold it: names of files may be any bytes."""
+    return text.encode(errors="backslashreplace").decode()

@@ -36,10 +36,16 @@ STANDARD = QueryLimits()
 _LITERALS_AND_COMMENTS = re.compile(
     r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL
 )
+_TEXT_AND_COMMENTS = re.compile(r"'(?:[^'\\]|\\.|'')*'|--[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_UNCHECKED_QUOTES = re.compile(r"\$\w*\$|[\u2018\u2019\u201c\u201d]")
 _READING = re.compile(r"\s*\(*\s*(?:select|with|show|describe|desc|explain|exists)\b", re.IGNORECASE)
 # What `readonly` still lets through in an embedded engine: it runs with the rights of its process.
 _REACHES_OUT = re.compile(
     r"\binto\s+outfile\b|\b(?:file|s3\w*|url\w*|azure\w*|gcs|hdfs\w*|python|iceberg\w*|deltaLake\w*|hudi\w*)\s*\(",
+    re.IGNORECASE,
+)
+_QUOTED_REACHES_OUT = re.compile(
+    r"[`\"](?:file|s3\w*|url\w*|azure\w*|gcs|hdfs\w*|python|iceberg\w*|deltaLake\w*|hudi\w*)[`\"]\s*\(",
     re.IGNORECASE,
 )
 
@@ -56,7 +62,12 @@ def check_statement(sql: str) -> None:
         )
     if ";" in bare.rstrip().removesuffix(";"):
         raise QueryError("One query at a time: there is a second statement behind a semicolon.", code=164)
-    reach = _REACHES_OUT.search(bare)
+    if _UNCHECKED_QUOTES.search(bare):
+        raise QueryError(
+            "Heredocs and typographic quotes are not answered here: quote with ' and `.", code=164
+        )
+    # A quoted name names a function too.
+    reach = _REACHES_OUT.search(bare) or _QUOTED_REACHES_OUT.search(_TEXT_AND_COMMENTS.sub(" ", sql))
     if reach:
         raise QueryError(
             f"`{reach[0].rstrip('( ')}` is not available here: queries see the store only.", code=164

@@ -60,11 +60,18 @@ def _check_event(line: bytes) -> tuple[bytes, int]:
     try:
         return line, _decode(line)
     except msgspec.ValidationError as error:
-        moved = _move_unknown_fields(line, error)
+        # The schema's complaint may come before bad JSON further on, which only reading all of the line meets.
         try:
+            moved = _move_unknown_fields(line, error)
             return moved, _decode(moved)
         except msgspec.ValidationError as still:
             raise _RefusedError(Reason.SCHEMA, str(still)) from still
+        except msgspec.DecodeError as broken:
+            raise _RefusedError(Reason.NOT_JSON, str(broken)) from broken
+        except RecursionError as deep:
+            raise _RefusedError(Reason.TOO_DEEP, "nested too deeply") from deep
+        except (ValueError, OverflowError) as number:
+            raise _RefusedError(Reason.SCHEMA, f"a value cannot be read: {number}") from number
 
 
 def _decode(line: bytes) -> int:

@@ -38,6 +38,9 @@ def run_raw(store: Path, query: QueryRequest, limits: QueryLimits) -> bytes:
 def _effective(query: QueryRequest, limits: QueryLimits) -> dict[str, str]:
     """Settings in the order to set them. A limit sent along may lower ours, never raise or lift it."""
     standard = limits.settings()
+    for name in query.settings:
+        if not _NAME.fullmatch(name):
+            raise QueryError(f"{name!r} is not the name of a setting.", code=115)
     lowered = {name: value for name, value in query.settings.items() if name in LIMITS}
     for name, value in lowered.items():
         if not _NUMBER.fullmatch(value) or not 0 < float(value) <= float(standard[name]):

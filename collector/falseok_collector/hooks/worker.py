@@ -293,7 +293,8 @@ class WorkerObserver:
         for request_id in received:
             read = self._reads.pop(request_id, None)
             if read is not None and not read.failed:
-                self._emit_read(_ended(read, "ok"), worker, request_id, read)
+                # Received without a handle that was seen: something is not watched, and that is no evidence of arrival.
+                self._emit_read(_ended(read, "ok" if read.handles else "skipped"), worker, request_id, read)
 
     # The NIXL agent's own methods -----------------------------------------------------------------------------
 
