@@ -33,21 +33,18 @@ class QueryLimits:
 
 STANDARD = QueryLimits()
 
-_LITERALS_AND_COMMENTS = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL
-)
-_TEXT_AND_COMMENTS = re.compile(r"'(?:[^'\\]|\\.|'')*'|--[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_TEXT = r"'(?:[^'\\]|\\.|'')*'"
+_QUOTED_NAME = r"`(?:[^`\\]|\\.)*`|\"(?:[^\"\\]|\\.)*\""
+_COMMENT = r"--[^\n]*|#[^\n]*|/\*.*?\*/"
+_OUTSIDE = r"(?:file|s3\w*|url\w*|azure\w*|gcs|hdfs\w*|python|iceberg\w*|deltaLake\w*|hudi\w*)"
+
+_LITERALS_AND_COMMENTS = re.compile(f"{_TEXT}|{_QUOTED_NAME}|{_COMMENT}", re.DOTALL)
+_TEXT_AND_COMMENTS = re.compile(f"{_TEXT}|{_COMMENT}", re.DOTALL)
 _UNCHECKED_QUOTES = re.compile(r"\$\w*\$|[\u2018\u2019\u201c\u201d]")
 _READING = re.compile(r"\s*\(*\s*(?:select|with|show|describe|desc|explain|exists)\b", re.IGNORECASE)
 # What `readonly` still lets through in an embedded engine: it runs with the rights of its process.
-_REACHES_OUT = re.compile(
-    r"\binto\s+outfile\b|\b(?:file|s3\w*|url\w*|azure\w*|gcs|hdfs\w*|python|iceberg\w*|deltaLake\w*|hudi\w*)\s*\(",
-    re.IGNORECASE,
-)
-_QUOTED_REACHES_OUT = re.compile(
-    r"[`\"](?:file|s3\w*|url\w*|azure\w*|gcs|hdfs\w*|python|iceberg\w*|deltaLake\w*|hudi\w*)[`\"]\s*\(",
-    re.IGNORECASE,
-)
+_REACHES_OUT = re.compile(rf"\binto\s+outfile\b|\b{_OUTSIDE}\s*\(", re.IGNORECASE)
+_QUOTED_REACHES_OUT = re.compile(rf"[`\"]{_OUTSIDE}[`\"]\s*\(", re.IGNORECASE)
 
 
 def check_statement(sql: str) -> None:
