@@ -279,6 +279,10 @@ class KvReadEnd(Attributes):
     handles: Annotated[int, Meta(description="NIXL transfers of the read.")] = 0
     error_class: Annotated[str, Meta(description="Class of the exception, empty when there was none.")] = ""
     error_message: Annotated[str, Meta(description="Cut at 2,000 characters.")] = ""
+    local_blocks: Annotated[
+        int | None,
+        Meta(description="Blocks that were to be filled, over all groups, where a log line says so."),
+    ] = None
 
 
 class SchedAdmit(Attributes):
@@ -415,6 +419,14 @@ class ApiResponse(Attributes):
     kv_transfer_out: Annotated[bool, Meta(description="The response carried kv_transfer_params.")] = False
     model: Annotated[str, Meta(description="Model named in the body.")] = ""
     features: Annotated[dict[str, float], Meta(description="Text features by their documented names.")] = {}
+    joined_by: Annotated[
+        str,
+        Meta(
+            description="How an answer out of a log was joined to its request: id, count_and_time (as many answers as "
+            "failed requests in the window) or count_mismatch; empty where the server itself told."
+        ),
+    ] = ""
+    join_note: Annotated[str, Meta(description="What the join rests on, in words.")] = ""
 
 
 class ProbeResult(Attributes):

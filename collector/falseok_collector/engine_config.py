@@ -15,9 +15,9 @@ from typing import Any, get_type_hints
 import msgspec
 
 from falseok_collector.attributes import EngineConfig, KvGroup
+from falseok_collector.factors import compared_factors
 from falseok_collector.redaction import redact, relevant_environment
 
-_UNRESOLVED = "auto"
 _TYPES = get_type_hints(EngineConfig, include_extras=True)
 
 
@@ -66,17 +66,6 @@ def engine_config(
     return EngineConfig(process=process, **fields.values)
 
 
-def compared_factors(factors: Mapping[str, Any]) -> dict[str, str]:
-    """Hash factors as text that is equal when the engines are: no `torch.` prefix, defaults resolved.
-
-    `cache_dtype` auto means the model's dtype (vLLM `CacheConfig.cache_dtype`).
-    """
-    compared = {name: _as_text(value) for name, value in factors.items()}
-    if compared.get("cache_dtype") == _UNRESOLVED and "dtype" in compared:
-        compared["cache_dtype"] = compared["dtype"]
-    return compared
-
-
 def side_channel() -> str:
     """host:port of this engine's NIXL side channel, without the data-parallel offset; empty where unknown."""
     try:
@@ -86,17 +75,6 @@ def side_channel() -> str:
     except Exception:  # noqa: BLE001 - vLLM parses these on access and may refuse them
         return ""
     return f"{host}:{port}"
-
-
-def _as_text(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    plain = redact(value)
-    if isinstance(plain, str | int | float):
-        return str(plain).removeprefix("torch.")
-    return msgspec.json.encode(plain, order="deterministic").decode()
 
 
 def _describe_versions(fields: Fields) -> None:

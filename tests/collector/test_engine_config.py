@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from falseok_collector.attributes import EngineConfig, KvGroup
-from falseok_collector.engine_config import compared_factors, engine_config
+from falseok_collector.engine_config import engine_config
+from falseok_collector.factors import compared_factors
 from falseok_collector.redaction import REDACTED
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.pipeline.log_stories import CASES as LOG_CASES
 from tests.pipeline.stories import Fleet, Story
 from tests.pipeline.verdict_cases import CASES, fleet_of
 
@@ -27,6 +28,7 @@ VIEWS = {
     "request_verdicts": "engine_id, request_id",
     "incident_candidates": "verdict, reason, prefill_group, decode_group, model",
     "configuration_differences": "prefill_engine_id, decode_engine_id, factor",
+    "log_requests": "engine_id, request_id",
 }
 """Every view over events, with the columns that make its rows unique."""
 
@@ -47,6 +49,8 @@ def all_lines() -> list[bytes]:
     story = Story(fleet, 1)
     story.prefill()
     story.release("expired")
+    for name, (tell_log, *_) in LOG_CASES.items():
+        lines += tell_log(name).lines
     return [*lines, *story.lines]
 
 

@@ -4,7 +4,6 @@ The observers read vLLM objects and emit; they change nothing. Sources: `nixl.ba
 and `nixl.connector` of vLLM 0.26 to 0.33.
 """
 
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -16,18 +15,13 @@ from falseok_collector.attributes import KvHandshake, KvReadEnd, KvReadStart
 from falseok_collector.deferred import Deferred
 from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
+from falseok_collector.handshake_failures import failure_type_of, hashes_in
 from falseok_collector.hashing import KeyedHash, block_digest
 from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.identity import transfer_id_of
 
 _MAX_TRACKED = 65_536
 _MESSAGE_CHARACTERS = 2_000
-_HASHES = re.compile(r"Local: ([0-9a-f]+), Remote: ([0-9a-f]+)")
-_HANDSHAKE_MESSAGES = {
-    "compatibility hash mismatch": "hash_mismatch",
-    "engine ID mismatch": "engine_id_mismatch",
-    "Failed to decode": "undecodable",
-}
 _STAGE = {
     "handshake_failed": "handshake",
     "transfer_setup_failed": "setup",
@@ -154,12 +148,11 @@ class WorkerObserver:
     def failed_handshake(self, call: Call, started_ns: int, error: BaseException) -> None:
         """A peer was refused, or could not be asked."""
         message = str(error)
-        hashes = _HASHES.search(message)
         self._emit_handshake(
             call,
             outcome="failed",
             failure_type=handshake_failure_type(error),
-            remote_hash=hashes.group(2) if hashes else "",
+            remote_hash=hashes_in(message)[1],
             exception_class=type(error).__name__,
             exception_message=message[:_MESSAGE_CHARACTERS],
             duration_seconds=_seconds_since(started_ns),
@@ -360,17 +353,8 @@ class WorkerObserver:
 
 def handshake_failure_type(error: BaseException) -> str:
     """Kind of a failed handshake by exception class and message (`NixlBaseConnectorWorker._nixl_handshake`)."""
-    message = str(error)
-    for fragment, failure_type in _HANDSHAKE_MESSAGES.items():
-        if fragment in message:
-            return failure_type
-    if type(error).__module__.startswith("zmq"):
-        return "unreachable"
-    if isinstance(error, NotImplementedError):
-        return "unsupported"
-    if isinstance(error, AssertionError | ValueError) or "layout" in message:
-        return "layout_mismatch"
-    return "other"
+    classes = frozenset(base.__name__ for base in type(error).__mro__)
+    return failure_type_of(classes, type(error).__module__, str(error))
 
 
 def _ended(read: Read, outcome: str) -> KvReadEnd:
