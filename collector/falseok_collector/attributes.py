@@ -34,7 +34,9 @@ class HookState(Struct, omit_defaults=True, kw_only=True, frozen=True):
     """State of one hook, as carried by heartbeats."""
 
     name: Annotated[str, Meta(description="Hook name, as in the hook table.")]
-    state: Annotated[str, Meta(description="pending, active, disabled or unavailable.")]
+    state: Annotated[
+        str, Meta(description="pending, active, disabled, unavailable, or absent (not in this vLLM).")
+    ]
     calls: Annotated[int, Meta(description="Calls of the wrapped function seen so far.")] = 0
     errors: Annotated[int, Meta(description="Errors of our own inside the hook, all swallowed.")] = 0
 

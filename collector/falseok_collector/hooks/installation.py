@@ -101,6 +101,9 @@ class Installation:
         for hook in self.hooks:
             if hook.module == module.__name__:
                 probe = self._probes[hook.name]
+                if not hook.versions.includes(_vllm_version()):
+                    probe.state = "absent"
+                    continue
                 try:
                     owner, attribute = _resolve(module, hook.attributes)
                     probe.install(owner, attribute, hook.parameters)
@@ -108,16 +111,20 @@ class Installation:
                     probe.count_error(error)
 
     def _report(self, hook: str, target: str, reason: str, detail: str) -> None:
-        vllm = sys.modules.get("vllm")
         self._emitter.emit(
             CollectorHookUnavailable(
                 hook=hook,
                 target=target,
                 reason=reason,
                 detail=detail,
-                vllm_version=str(getattr(vllm, "__version__", "")),
+                vllm_version=_vllm_version(),
             )
         )
+
+
+def _vllm_version() -> str:
+    """Version of the engine; empty where it is not loaded."""
+    return str(getattr(sys.modules.get("vllm"), "__version__", ""))
 
 
 def _resolve(module: ModuleType, names: tuple[str, ...]) -> tuple[Any, str]:

@@ -1,7 +1,8 @@
 """The hook table: every function of vLLM that is wrapped, in which versions, and what it gives.
 
-A target may name alternatives; the first that exists is taken. `parameters` are those the observer reads: a
-version that lacks one switches the hook off (`collector.hook_unavailable`) rather than guess.
+A target may name alternatives; the first that exists is taken. `parameters` are those the observer needs: a
+version that lacks one switches the hook off (`collector.hook_unavailable`) rather than guess. `versions` and
+`reads` are checked against the sources of every supported release (`tests/source_check`).
 """
 
 from collections.abc import Callable
@@ -11,10 +12,10 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.hooks.api_server import ApiServerObserver
 from falseok_collector.hooks.probe import After, Around, Before, Call, Failed
 from falseok_collector.hooks.scheduler import SchedulerObserver
+from falseok_collector.hooks.versions import SUPPORTED, Versions
 from falseok_collector.hooks.worker import WorkerObserver
 
 NIXL = "vllm.distributed.kv_transfer.kv_connector.v1.nixl"
-SUPPORTED_VERSIONS = "0.26 to 0.33"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,12 @@ class Hook:
     gives: str
     """The evidence it yields: shown when the hook is unavailable."""
     parameters: tuple[str, ...] = ()
+    """Parameters of the target that the observer cannot do without."""
+    versions: Versions = SUPPORTED
+    """Releases of vLLM that have the target; in others it is not looked for."""
+    reads: tuple[str, ...] = ()
+    """What the observer reads beside the parameters: a name is an attribute of the target's own instance,
+    `module:Class.name` one of another class."""
     before: Before | None = None
     after: After | None = None
     failed: Failed | None = None

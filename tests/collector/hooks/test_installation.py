@@ -15,6 +15,7 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.hooks import installation
 from falseok_collector.hooks.installation import Installation
 from falseok_collector.hooks.table import Hook
+from falseok_collector.hooks.versions import Versions
 from falseok_collector.settings import Settings
 
 SOURCE = """
@@ -190,6 +191,25 @@ def test_a_hook_that_does_not_fit_is_reported_as_an_event(
         vllm_version="0.99.0",
     )
     assert [event] == unavailable(emitter)
+    made.uninstall()
+
+
+def test_a_hook_of_other_versions_is_absent_and_nothing_to_report(
+    module_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not looked for, neither where it would be missing nor where the name means something else."""
+    monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))
+    monkeypatch.setattr(sys.modules["vllm"], "__version__", "0.29.0", raising=False)
+    made, emitter = install(
+        monkeypatch,
+        Hook("core.later", module_name, ("Scheduler.end",), "x", versions=Versions("0.30", "0.33")),
+        Hook("core.earlier", module_name, ("Scheduler.finish",), "x", versions=Versions("0.26", "0.28")),
+        Hook("worker.hash", module_name, ("compute",), "x", versions=Versions("0.26", "0.29")),
+    )
+    module = importlib.import_module(module_name)
+    assert {"core.later": "absent", "core.earlier": "absent", "worker.hash": "active"} == states(made)
+    assert "function" == type(vars(module.Scheduler)["finish"]).__name__
+    assert [] == unavailable(emitter)
     made.uninstall()
 
 
