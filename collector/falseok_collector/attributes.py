@@ -41,6 +41,27 @@ class HookState(Struct, omit_defaults=True, kw_only=True, frozen=True):
     errors: Annotated[int, Meta(description="Errors of our own inside the hook, all swallowed.")] = 0
 
 
+class SinkState(Struct, omit_defaults=True, kw_only=True, frozen=True):
+    """State of one sink, as carried by heartbeats; counts since the start of the process."""
+
+    name: Annotated[str, Meta(description="spool, kafka, otlp or memory.")]
+    state: Annotated[
+        str,
+        Meta(
+            description="ok, retrying (events wait in memory), spooling (the receiver is away), draining "
+            "(it is back, the sink's own spool is sent) or unavailable (its library is not installed)."
+        ),
+    ]
+    events_sent: Annotated[int, Meta(description="Events the receiver has confirmed.")] = 0
+    events_waiting: Annotated[
+        int,
+        Meta(description="Events of this process that wait for this sink, in memory or in its own spool."),
+    ] = 0
+    events_lost: Annotated[int, Meta(description="Events this sink will never deliver.")] = 0
+    errors: Annotated[int, Meta(description="Failed attempts; they are repeated.")] = 0
+    last_error: Annotated[str, Meta(description="Class of the last failure.")] = ""
+
+
 class EngineConfig(Attributes):
     """What a process of an engine is configured as, captured inside the engine at start-up."""
 
@@ -460,6 +481,7 @@ class CollectorHeartbeat(Attributes):
     sink_errors: Annotated[int, Meta(description="Writes a sink refused; they are repeated.")] = 0
     queue_depth: Annotated[int, Meta(description="Events waiting in the ring.")] = 0
     hooks: Annotated[list[HookState], Meta(description="State of every hook of this process.")] = []
+    sinks: Annotated[list[SinkState], Meta(description="State of every sink of this process.")] = []
 
 
 class CollectorHookUnavailable(Attributes):

@@ -12,18 +12,17 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing import util as multiprocessing_util
-from pathlib import Path
 
-from falseok_collector.attributes import Attributes, CollectorHeartbeat, EngineExit, HookState
+from falseok_collector.attributes import Attributes, CollectorHeartbeat, EngineExit, HookState, SinkState
 from falseok_collector.deferred import Deferred
 from falseok_collector.encoding import Source, encode_record
 from falseok_collector.hashing import KeyedHash
+from falseok_collector.outlet import Outlet
 from falseok_collector.ring import Record, Ring
 from falseok_collector.sender import Sender
 from falseok_collector.settings import Settings
 from falseok_collector.sinks import Sink
-from falseok_collector.sinks.memory import MemorySink
-from falseok_collector.sinks.spool import SpoolSink
+from falseok_collector.sinks.choice import open_sinks
 
 _CLOSE_SECONDS = 3.0
 
@@ -50,6 +49,7 @@ class Emitter:
         for sink in self.sinks:
             sink.abandon()
         self.sinks = []
+        self._unavailable: list[SinkState] = []
         self.boot = f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(4)}"
         self.ring = Ring(self.settings.ring_events)
         self.last_request_id = ""
@@ -92,8 +92,12 @@ class Emitter:
         """Start the sender thread once. Only from places after which the process does not fork (see DECISIONS)."""
         if self._thread is not None:
             return
-        self.sinks = self._open_sinks()
-        self._sender = Sender(self.ring, self.sinks, self._encode, self.settings.flush_seconds)
+        self.sinks, self._unavailable = open_sinks(self.settings, self.boot)
+        outlets = [
+            Outlet(sink, queue_events=self.settings.ring_events, retry_seconds=self.settings.flush_seconds)
+            for sink in self.sinks
+        ]
+        self._sender = Sender(self.ring, outlets, self._encode)
         self._thread = threading.Thread(
             target=self._run, args=(self._sender,), name="falseok-sender", daemon=True
         )
@@ -109,23 +113,6 @@ class Emitter:
         self.emit(EngineExit(process=self.process, reason="clean", last_request_id=self.last_request_id))
         self._stopping.set()
         thread.join(_CLOSE_SECONDS)
-
-    def _open_sinks(self) -> list[Sink]:
-        settings = self.settings
-        sinks: list[Sink] = []
-        for name in settings.sinks:
-            if name == "memory":
-                sinks.append(MemorySink())
-            else:
-                sinks.append(
-                    SpoolSink(
-                        Path(settings.spool_dir),
-                        self.boot,
-                        max_bytes=settings.spool_max_bytes,
-                        segment_bytes=settings.spool_segment_bytes,
-                    )
-                )
-        return sinks
 
     def _run(self, sender: Sender) -> None:
         _set_affinity(self._affinity)
@@ -143,16 +130,17 @@ class Emitter:
         return encode_record(record, source, self._keyed_hash)
 
     def _heartbeat(self, sender: Sender) -> CollectorHeartbeat:
-        losses = [sink.losses() for sink in sender.sinks]
+        counts = [sink.counts for sink in self.sinks]
         return CollectorHeartbeat(
             process=self.process,
             events_emitted=sender.events_emitted,
             events_dropped=self.ring.dropped + sender.encode_errors,
-            events_spilled=sum(events for events, _ in losses),
-            segments_dropped=sum(segments for _, segments in losses),
+            events_spilled=sum(count.spilled for count in counts),
+            segments_dropped=sum(count.segments_dropped for count in counts),
             sink_errors=sender.sink_errors,
             queue_depth=len(self.ring),
             hooks=self.hook_states(),
+            sinks=[outlet.state() for outlet in sender.outlets] + self._unavailable,
         )
 
 

@@ -1,41 +1,40 @@
-"""Takes records off the ring, encodes them and writes them to the sinks, in a thread of its own.
+"""Takes records off the ring, encodes them and hands the lines to the outlets, in a thread of its own.
 
-Nothing that goes wrong here ends the thread: what cannot be written waits and is offered again, what cannot be
-encoded is counted as lost. It knows nothing of hooks and engines.
+It writes nothing itself: each sink has its own queue and thread, so that one in trouble delays neither the others
+nor the ring. It knows nothing of hooks and engines.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 
+from falseok_collector.outlet import BATCH_EVENTS, Outlet
 from falseok_collector.ring import Record, Ring
-from falseok_collector.sinks import Sink
 
 logger = logging.getLogger("falseok")
 
-BATCH_EVENTS = 2_000
-"""Events taken off the ring at once."""
-RETRY_SECONDS_MAX = 5.0
-"""Longest pause before a sink in trouble is tried again."""
+DRAIN_SECONDS = 1.2
+"""At the end of the process: how long queues may take to become empty, and again to close."""
+_PAUSE_SECONDS = 0.002
 
 
 class Sender:
     """The only consumer of a ring. `flush` and `run` belong to one thread."""
 
-    def __init__(
-        self, ring: Ring, sinks: list[Sink], encode: Callable[[Record], bytes], retry_seconds: float
-    ) -> None:
-        self.sinks = sinks
+    def __init__(self, ring: Ring, outlets: list[Outlet], encode: Callable[[Record], bytes]) -> None:
+        self.outlets = outlets
         self.events_emitted = 0
         self.encode_errors = 0
-        self.sink_errors = 0
+        self.errors = 0
+        """Failures of the sender's own; those of the sinks are in the outlets."""
         self._ring = ring
         self._encode = encode
-        self._retry_seconds = retry_seconds
-        self._pending: dict[str, list[bytes]] = {}
-        self._retry_at: dict[str, tuple[float, float]] = {}
+
+    @property
+    def sink_errors(self) -> int:
+        """Whatever went wrong between the ring and the receivers, and is repeated."""
+        return self.errors + sum(outlet.errors + outlet.sink.counts.errors for outlet in self.outlets)
 
     def run(
         self,
@@ -45,36 +44,48 @@ class Sender:
         heartbeat: Callable[[], None],
         heartbeat_seconds: float,
     ) -> None:
-        """Beat and flush until `stopping` is set, then flush, beat with the final counts, and close the sinks."""
+        """Beat and flush until `stopping` is set, then flush, beat with the final counts, and close the sinks.
+
+        After `stopping` it takes at most about twice `DRAIN_SECONDS`, whatever the sinks do.
+        """
+        for outlet in self.outlets:
+            outlet.start()
         next_heartbeat = 0.0
         while not stopping.wait(flush_seconds):
             now = time.monotonic()
             if now >= next_heartbeat:
                 next_heartbeat = now + heartbeat_seconds
                 self._guarded(heartbeat)
-            self._guarded(partial(self.flush_all, now))
-        last_flush = partial(self.flush_all, time.monotonic(), final=True)
-        for step in (last_flush, heartbeat, last_flush):
-            self._guarded(step)
-        for sink in self.sinks:
-            self._guarded(sink.close)
+            self._guarded(self.flush)
+        deadline = time.monotonic() + DRAIN_SECONDS
+        for outlet in self.outlets:
+            self._guarded(outlet.hurry)
+        self._drain(deadline)
+        self._guarded(heartbeat)
+        self._drain(deadline)
+        for outlet in self.outlets:
+            outlet.stop()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        for outlet in self.outlets:
+            outlet.join(deadline - time.monotonic())
 
-    def flush_all(self, now: float, *, final: bool = False) -> None:
-        """Write until the ring is empty or a sink is in trouble."""
-        while self.flush(now, final=final) and len(self._ring):
-            pass
-
-    def flush(self, now: float, *, final: bool = False) -> bool:
-        """Write one batch to every sink; False when a sink is in trouble, so that the ring keeps the rest.
-
-        `now` is monotonic, in seconds. A `final` flush tries a sink in trouble at once.
-        """
-        if not any(self._pending.values()):
-            lines = [line for record in self._ring.take(BATCH_EVENTS) if (line := self._line(record))]
+    def flush(self) -> None:
+        """Hand over what is on the ring; when no outlet has room, the ring keeps the rest."""
+        while len(self._ring):
+            room = max((outlet.room() for outlet in self.outlets), default=BATCH_EVENTS)
+            if room <= 0:
+                return
+            records = self._ring.take(min(room, BATCH_EVENTS))
+            lines = [line for record in records if (line := self._line(record))]
             self.events_emitted += len(lines)
-            self._pending = {sink.name: lines for sink in self.sinks}
-        outcomes = [self._offer(sink, now, final=final) for sink in self.sinks]
-        return all(outcomes)
+            for outlet in self.outlets:
+                outlet.offer(lines)
+
+    def _drain(self, deadline: float) -> None:
+        self._guarded(self.flush)
+        while time.monotonic() < deadline and not all(outlet.settled() for outlet in self.outlets):
+            time.sleep(_PAUSE_SECONDS)
+            self._guarded(self.flush)
 
     def _line(self, record: Record) -> bytes:
         try:
@@ -85,35 +96,10 @@ class Sender:
                 logger.warning("falseok: an event could not be encoded and is lost", exc_info=True)
             return b""
 
-    def _offer(self, sink: Sink, now: float, *, final: bool) -> bool:
-        lines = self._pending.get(sink.name)
-        if not lines:
-            return True
-        retry_at, delay = self._retry_at.get(sink.name, (0.0, 0.0))
-        if now < retry_at and not final:
-            return False
-        try:
-            sink.write(lines)
-        except OSError as error:
-            self._in_trouble(sink, error, now, delay)
-            return False
-        if delay:
-            logger.warning("falseok: the %s sink writes again", sink.name)
-        self._retry_at.pop(sink.name, None)
-        self._pending[sink.name] = []
-        return True
-
-    def _in_trouble(self, sink: Sink, error: OSError, now: float, delay: float) -> None:
-        self.sink_errors += 1
-        if not delay:
-            logger.warning("falseok: the %s sink cannot write, events wait in memory: %s", sink.name, error)
-        delay = min(max(delay * 2, self._retry_seconds), RETRY_SECONDS_MAX)
-        self._retry_at[sink.name] = (now + delay, delay)
-
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
             step()
         except Exception:
-            self.sink_errors += 1
-            if self.sink_errors == 1:
+            self.errors += 1
+            if self.errors == 1:
                 logger.warning("falseok: the sender failed and goes on", exc_info=True)

@@ -19,6 +19,8 @@ SERVICE_VARIABLES = frozenset({"FALSEOK_CONFIG", "FALSEOK_DATA"})
 """Variables that are ours but are not settings of the collector."""
 _INT64_MAX = 2**63 - 1
 _SECONDS_MAX = 3_600
+_FLUSH_SECONDS_MIN = 0.005
+"""Waking up more often costs a process more than it gains a reader."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +47,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     salt_file: str = ""
     """File that holds the salt; wins over `salt`."""
     ring_events: int = 65_536
-    """Events kept in memory before they are written. Past it new events are dropped and counted."""
+    """Events kept in memory before they are encoded, and encoded ones kept for each sink in trouble (32 MiB at most).
+    Past it new events are dropped and counted."""
     flush_seconds: float = 0.05
-    """How often the sender thread writes."""
+    """How often the sender thread hands events to the sinks; less than 0.005 is raised to that."""
     heartbeat_seconds: float = 5.0
     """How often `collector.heartbeat` is sent."""
     raise_in_hooks: bool = False
@@ -69,6 +72,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             shown = "" if key == "salt" else f"={value!r}"
             problems.append(f"{PREFIX}{key.upper()}{shown} is ignored: {error}")
     _read_salt_file(accepted, problems)
+    _raise_flush_seconds(accepted, problems)
     if not accepted.get("spool_dir"):
         accepted["spool_dir"] = str(_default_spool_directory(environment, problems))
     return Settings(**accepted, problems=tuple(problems))
@@ -131,6 +135,13 @@ def _read_salt_file(accepted: dict[str, Any], problems: list[str]) -> None:
         accepted["salt"] = salt
     else:
         problems.append(f"{PREFIX}SALT_FILE={path} is empty and is ignored")
+
+
+def _raise_flush_seconds(accepted: dict[str, Any], problems: list[str]) -> None:
+    seconds = accepted.get("flush_seconds", _FLUSH_SECONDS_MIN)
+    if seconds < _FLUSH_SECONDS_MIN:
+        accepted["flush_seconds"] = _FLUSH_SECONDS_MIN
+        problems.append(f"{PREFIX}FLUSH_SECONDS={seconds!r} is raised to {_FLUSH_SECONDS_MIN}")
 
 
 def _text(value: Any) -> str:

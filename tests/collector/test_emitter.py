@@ -180,6 +180,9 @@ def test_what_a_full_ring_refuses_is_told(tmp_path: Path, swallowed_errors: list
     emitter = Emitter(Settings(spool_dir=str(obstacle), flush_seconds=0.001, ring_events=10))
     emitter.start()
     until(lambda: swallowed_errors)
+    for _ in range(9):
+        emitter.emit(SchedPreempt())
+    until(lambda: not len(emitter.ring))  # with the first heartbeat, ten wait for the sink now
     for _ in range(30):
         emitter.emit(SchedPreempt())
     assert 20 == emitter.ring.dropped
@@ -188,9 +191,11 @@ def test_what_a_full_ring_refuses_is_told(tmp_path: Path, swallowed_errors: list
     emitter.close()
     (segment,) = obstacle.iterdir()
     events = [decode(line) for line in segment.read_bytes().splitlines()]
-    assert 20 == last_heartbeat(events).events_dropped
+    heartbeat = last_heartbeat(events)
+    assert 20 == heartbeat.events_dropped
     assert 20 == events[-1].seq - len(events)
-    assert 10 == [event.name for event in events].count("sched.preempt")
+    assert 19 == [event.name for event in events].count("sched.preempt")
+    assert [("spool", 0)] == [(sink.name, sink.events_lost) for sink in heartbeat.sinks]
 
 
 def test_losses_of_the_spool_are_told(tmp_path: Path) -> None:
@@ -208,8 +213,11 @@ def test_losses_of_the_spool_are_told(tmp_path: Path) -> None:
         decode(line) for segment in sorted(tmp_path.iterdir()) for line in segment.read_bytes().splitlines()
     ]
     heartbeat = last_heartbeat(events)
-    assert heartbeat.segments_dropped > 0
-    assert events[-1].seq == len(events) + heartbeat.events_spilled
+    (sink,) = emitter.sinks
+    assert events[-1].seq == len(events) + sink.counts.spilled
+    # Writing the last heartbeat itself may have cost one more segment.
+    assert 0 < heartbeat.segments_dropped in {sink.counts.segments_dropped, sink.counts.segments_dropped - 1}
+    assert 0 < heartbeat.events_spilled <= sink.counts.spilled
 
 
 def test_emitting_after_the_end_is_harmless() -> None:

@@ -1,28 +1,27 @@
 """A sink that keeps events in the process: for tests and for embedding."""
 
+from falseok_collector.sinks import Sink
 
-class MemorySink:
+
+class MemorySink(Sink):
     """Keeps the newest `capacity` lines."""
 
     name = "memory"
 
     def __init__(self, capacity: int = 100_000) -> None:
+        super().__init__()
         self._capacity = capacity
-        self._lost = 0
         self.lines: list[bytes] = []
         self.closed = False
 
     def write(self, lines: list[bytes]) -> None:
-        """Keep the lines; the oldest make room and are counted as lost."""
+        """Keep the lines; the oldest make room and are counted."""
         self.lines.extend(lines)
+        self.counts.sent += len(lines)
         surplus = len(self.lines) - self._capacity
         if surplus > 0:
             del self.lines[:surplus]
-            self._lost += surplus
-
-    def losses(self) -> tuple[int, int]:
-        """Events that made room, and no segments."""
-        return self._lost, 0
+            self.counts.spilled += surplus
 
     def close(self) -> None:
         """Nothing to release; the lines stay readable."""

@@ -8,18 +8,25 @@ two beginnings it may be passed by what the open segments of the other writers g
 
 import contextlib
 import fcntl
+import logging
 import os
+import stat
 from pathlib import Path
+
+from falseok_collector.sinks import Sink
+
+logger = logging.getLogger("falseok")
 
 SUFFIX = ".ndjson"
 
 
-class SpoolSink:
+class SpoolSink(Sink):
     """Appends batches to segments below `directory`."""
 
     name = "spool"
 
     def __init__(self, directory: Path, boot: str, *, max_bytes: int, segment_bytes: int) -> None:
+        super().__init__()
         self._directory = directory
         self._boot = boot
         self._max_bytes = max_bytes
@@ -27,14 +34,13 @@ class SpoolSink:
         self._number = 0
         self._file = -1
         self._size = 0
-        self._events_lost = 0
-        self._segments_lost = 0
+        self._lines = 0
 
     def write(self, lines: list[bytes]) -> None:
         """Append the lines, all or nothing: a write cut short is undone before `OSError` leaves."""
         if not lines:
             return
-        if self._file < 0 or self._size >= self._segment_bytes:
+        if self._file < 0 or self._size >= self._segment_bytes or self._removed():
             self._next_segment()
         payload = b"\n".join(lines) + b"\n"
         try:
@@ -43,10 +49,8 @@ class SpoolSink:
             self._undo()
             raise
         self._size += len(payload)
-
-    def losses(self) -> tuple[int, int]:
-        """Events and segments removed because the directory passed its bound."""
-        return self._events_lost, self._segments_lost
+        self._lines += len(lines)
+        self.counts.sent += len(lines)
 
     def close(self) -> None:
         """Make the last segment durable and let go of it."""
@@ -71,6 +75,19 @@ class SpoolSink:
         except OSError:
             self._finish_segment()
 
+    def _removed(self) -> bool:
+        """Whether somebody removed the segment that is being written: what it holds is lost, so is what would follow."""
+        if os.fstat(self._file).st_nlink:
+            return False
+        logger.warning(
+            "falseok: a spool segment was removed while it was written; its %d events may be lost",
+            self._lines,
+        )
+        self.counts.lost += self._lines
+        self.counts.errors += 1
+        self.counts.last_error = FileNotFoundError.__name__
+        return True
+
     def _next_segment(self) -> None:
         self._finish_segment()
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -85,7 +102,7 @@ class SpoolSink:
             self.abandon()
             path.unlink(missing_ok=True)
             raise
-        self._size, self._number = 0, self._number + 1
+        self._size, self._lines, self._number = 0, 0, self._number + 1
 
     def _finish_segment(self) -> None:
         if self._file < 0:
@@ -106,32 +123,42 @@ class SpoolSink:
             lines = _drop(path)
             if lines is None:
                 continue
-            self._events_lost += lines
-            self._segments_lost += 1
+            self.counts.spilled += lines
+            self.counts.segments_dropped += 1
             total -= size
 
     def _segments(self) -> list[tuple[float, Path, int]]:
         found: list[tuple[float, Path, int]] = []
         for path in self._directory.glob(f"*{SUFFIX}"):
             try:
-                status = path.stat()
+                status = path.lstat()
             except OSError:
                 continue
-            found.append((status.st_mtime, path, status.st_size))
+            if stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime, path, status.st_size))
         return found
 
 
 def _drop(path: Path) -> int | None:
-    """Remove a segment that nobody writes and count its lines; None when it has a writer or is gone already.
+    """Remove a segment that nobody writes and count its lines; None when that is not possible.
 
+    Then it has a writer, is gone already, or is not ours to read or remove: the next oldest has to go.
     The lock is held until the segment is removed, so that a writer that has just created it notices.
-    Raises `OSError` when it may not be removed: the bound cannot be kept then.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             lines = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
             path.unlink()
-    except (BlockingIOError, FileNotFoundError):
+    except OSError:
         return None
     return lines
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor to read from, of a regular file only. Raises `OSError`; never waits, not even for a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is not a regular file")
+    return descriptor

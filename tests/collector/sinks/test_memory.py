@@ -8,7 +8,7 @@ def test_lines_are_kept_in_order() -> None:
     sink = MemorySink()
     sink.write([b"a", b"b"])
     sink.write([b"c"])
-    assert ([b"a", b"b", b"c"], (0, 0)) == (sink.lines, sink.losses())
+    assert ([b"a", b"b", b"c"], 0) == (sink.lines, sink.counts.spilled)
 
 
 def test_the_oldest_make_room_and_are_counted() -> None:
@@ -16,7 +16,7 @@ def test_the_oldest_make_room_and_are_counted() -> None:
     sink = MemorySink(capacity=2)
     sink.write([b"a", b"b", b"c"])
     sink.write([b"d"])
-    assert ([b"c", b"d"], (2, 0)) == (sink.lines, sink.losses())
+    assert ([b"c", b"d"], 2, 4) == (sink.lines, sink.counts.spilled, sink.counts.sent)
 
 
 def test_lines_stay_readable_after_close() -> None:

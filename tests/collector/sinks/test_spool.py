@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_the_directory_keeps_to_its_bound_and_what_goes_is_counted(tmp_path: Pat
         sink.write([b"%04d" % number + LINE[4:]])
         assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 16_384
     left = [int(line[:4]) for line in lines_in(tmp_path)]
-    events_lost, segments_lost = sink.losses()
+    events_lost, segments_lost = sink.counts.spilled, sink.counts.segments_dropped
     assert list(range(events_lost, 100)) == left
     assert (25 - len(names(tmp_path)), 4 * segments_lost) == (segments_lost, events_lost)
 
@@ -229,3 +230,62 @@ def test_abandoning_closes_without_letting_go_of_the_owners_lock(tmp_path: Path)
     assert is_locked(segment)
     os.close(owner)
     assert not is_locked(segment)
+
+
+def full_spool(directory: Path) -> SpoolSink:
+    """A sink whose directory has reached its bound: 16 KiB in segments of 4 KiB."""
+    sink = spool(directory, max_bytes=16_384)
+    for _ in range(16):
+        sink.write([LINE])
+    return sink
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "dangling link", "unreadable"])
+def test_what_cannot_be_dropped_is_passed_over(tmp_path: Path, kind: str) -> None:
+    """Whatever lies there under a segment's name as the oldest: the next oldest goes, nothing stops and nothing hangs."""
+    stranger = tmp_path / "aaaa-00000001.ndjson"
+    if kind == "directory":
+        stranger.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(stranger)
+    elif kind == "dangling link":
+        stranger.symlink_to(tmp_path / "nowhere")
+    else:
+        stranger.write_bytes(LINE)
+    os.utime(stranger, (0, 0), follow_symlinks=False)
+    with pytest.MonkeyPatch.context() as patch:
+        if kind == "unreadable":  # the superuser may read everything, so the refusal is played
+            patch.setattr(os, "open", refusing(stranger, os.open))
+        sink = full_spool(tmp_path)
+        for _ in range(8):
+            sink.write([LINE])
+    assert os.path.lexists(stranger)
+    assert sink.counts.segments_dropped >= 2
+    sink.close()
+
+
+def refusing(path: Path, opened: Callable[..., int]) -> Callable[..., int]:
+    """`os.open` for somebody who may not read that one file."""
+
+    def open_or_refuse(name: Path, *arguments: int) -> int:
+        if name == path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(name))
+        return opened(name, *arguments)
+
+    return open_or_refuse
+
+
+def test_a_segment_removed_while_it_is_written_is_noticed(
+    tmp_path: Path, swallowed_errors: list[str]
+) -> None:
+    """Somebody cleans up an open segment: the next batch goes to a new one, and what was in it is counted."""
+    sink = spool(tmp_path)
+    sink.write([b"a", b"b"])
+    (tmp_path / "boot-00000001.ndjson").unlink()
+    sink.write([b"c"])
+    assert ["boot-00000002.ndjson"] == names(tmp_path)
+    assert [b"c"] == lines_in(tmp_path)
+    assert (2, "FileNotFoundError") == (sink.counts.lost, sink.counts.last_error)
+    assert [
+        "falseok: a spool segment was removed while it was written; its 2 events may be lost"
+    ] == swallowed_errors
