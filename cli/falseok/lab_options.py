@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from falseok.lab_choice import ENGINE_CACHE
+from falseok_lab.connectors import CONNECTORS
 from falseok_lab.faults import FAULTS
 from falseok_lab.models import MODELS
 from falseok_pipeline.data_directory import DataDirectory
@@ -16,6 +17,9 @@ NameOption = Annotated[
 VllmOption = Annotated[str, typer.Option("--vllm", metavar="VERSION", help="vLLM version of both engines.")]
 ModelOption = Annotated[str, typer.Option("--model", metavar="MODEL", help=f"One of: {', '.join(MODELS)}.")]
 FaultOption = Annotated[str, typer.Option("--fault", metavar="FAULT", help=f"One of: {', '.join(FAULTS)}.")]
+ConnectorOption = Annotated[
+    str, typer.Option("--connector", metavar="CONNECTOR", help=f"One of: {', '.join(CONNECTORS)}.")
+]
 CacheOption = Annotated[
     Path | None,
     typer.Option(

@@ -20,7 +20,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     direct: bool
     """Asked of decode alone, which then computed the prompt itself."""
     endpoint: str
-    """`chat` or `completions`."""
+    """`chat`, `completions` or `responses`."""
     stream: bool
     status: int
     """HTTP status; 0 when no answer came at all."""
@@ -29,6 +29,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     content: str = ""
     reasoning: str = ""
     finish_reason: str = ""
+    choices: int = 0
+    """How many choices had at least one piece."""
+    tool_calls: int = 0
+    left: bool = False
+    """The client closed the connection before the end, as it was told to."""
+    traceparent: str = ""
+    """The W3C trace context sent, where one was."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
@@ -81,7 +88,7 @@ def agreement(routed: Iterable[Answer], direct: Iterable[Answer]) -> dict[str, b
 
 
 def counts(answers: Sequence[Answer]) -> dict[str, int]:
-    """Answers by what the client saw: `200`, another status, `no answer`, and the two kinds of broken 200.
+    """Answers by what the client saw: `200`, another status, `no answer`, `left by the client`, and broken 200s.
 
     `200 then an error`: the error came inside the stream. `200 without an end`: the stream ended as if all were
     well, but without a finish reason; vLLM 0.30.0 ends the streams of failed transfers so.
@@ -90,6 +97,8 @@ def counts(answers: Sequence[Answer]) -> dict[str, int]:
 
 
 def _kind(answer: Answer) -> str:
+    if answer.left:
+        return "left by the client"
     if answer.status == 0:
         return "no answer"
     if answer.status == 200 and answer.error:

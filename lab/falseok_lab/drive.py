@@ -1,40 +1,24 @@
 """Sends requests to a running pair and keeps what the client saw, request by request.
 
-Half are chats and half completions, half of each streamed, so that every path of the API server is taken.
+Unless asked otherwise half are chats and half completions, half of each streamed, so that every path of the API
+server is taken.
 """
 
 import secrets
-import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 
 from falseok_lab.answers import Answer, agreement, append, counts, read
-from falseok_lab.asking import ask
-from falseok_lab.prompts import prompt
+from falseok_lab.asking import PATHS, Seen, ask
+from falseok_lab.hop import sent_nowhere
+from falseok_lab.request_bodies import DriveSettings, endpoint_of, request_body
 from falseok_lab.state import PairState
 
-__all__ = ["Answer", "DriveSettings", "agreement", "counts", "drive", "drive_direct"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriveSettings:
-    """What to send."""
-
-    requests: int = 32
-    concurrency: int = 2
-    max_tokens: int = 16
-    temperature: float = 0.0
-    stream: Literal["mixed", "always", "never"] = "mixed"
-    endpoint: Literal["mixed", "chat", "completions"] = "mixed"
-    seed: int | None = None
-    """Decides the prompts. None: from the run, so that no run meets the prefix cache of an earlier one."""
-    run: str | None = None
-    """Part of the request ids `<name>-<run>-<index>`; None: `r1`, `r2`, … after what the client log holds."""
-    timeout_seconds: float = 120.0
+__all__ = ["Answer", "DriveSettings", "agreement", "counts", "drive", "drive_direct", "request_body"]
 
 
 def drive(
@@ -74,12 +58,22 @@ class _Sender:
     def __call__(self, index: int) -> Answer:
         """Send the request with that number and read its answer to the end."""
         body = request_body(self.settings, index, self.run, self.state.served_model)
+        endpoint = endpoint_of(self.settings, index)
+        external_id = f"{self.state.name}-{self.run}-{'direct-' if self.direct else ''}{index:04d}"
+        headers = {"x-request-id": external_id}
+        if self.settings.traceparent:
+            headers["traceparent"] = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+        url = self.state.decode_url if self.direct else self.state.router_url
         if self.direct:
             body["cache_salt"] = secrets.token_hex(8)
-        endpoint = _endpoint(self.settings, index)
-        url = self.state.decode_url if self.direct else self.state.router_url
-        external_id = f"{self.state.name}-{self.run}-{'direct-' if self.direct else ''}{index:04d}"
-        seen = ask(self.client, url, endpoint, body, external_id)
+        leave = self.settings.leave_after_seconds
+        try:
+            if self.settings.unreachable_prefill and not self.direct:
+                url = self.state.decode_url
+                body = sent_nowhere(self.client, self.state.prefill_url, endpoint, body, headers)
+            seen = ask(self.client, url + PATHS[endpoint], body, headers, leave)
+        except httpx.HTTPError as error:
+            seen = Seen(error=f"prefill could not be asked: {error!r}")
         return Answer(
             external_id=external_id,
             run=self.run,
@@ -87,16 +81,26 @@ class _Sender:
             direct=self.direct,
             endpoint=endpoint,
             stream=bool(body.get("stream")),
-            status=seen.status,
-            error=seen.error,
-            content=seen.content,
-            reasoning=seen.reasoning,
-            finish_reason=seen.finish_reason,
-            prompt_tokens=int(seen.usage.get("prompt_tokens") or 0),
-            completion_tokens=int(seen.usage.get("completion_tokens") or 0),
-            seconds=seen.seconds,
-            first_text_seconds=seen.first_text_seconds,
+            traceparent=headers.get("traceparent", ""),
+            **_told(seen),
         )
+
+
+def _told(seen: Seen) -> dict[str, Any]:
+    return {
+        "status": seen.status,
+        "error": seen.error,
+        "content": seen.content,
+        "reasoning": seen.reasoning,
+        "finish_reason": seen.finish_reason,
+        "choices": len(seen.choices),
+        "tool_calls": len(seen.tool_calls),
+        "left": seen.left,
+        "prompt_tokens": int(seen.usage.get("prompt_tokens") or 0),
+        "completion_tokens": int(seen.usage.get("completion_tokens") or 0),
+        "seconds": seen.seconds,
+        "first_text_seconds": seen.first_text_seconds,
+    }
 
 
 def _send_all(
@@ -124,26 +128,6 @@ def _send_all(
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return sorted(answers, key=lambda answer: answer.index)
-
-
-def request_body(settings: DriveSettings, index: int, run: str, model: str) -> dict[str, Any]:
-    """The request with number `index` of a run."""
-    seed = zlib.crc32(run.encode()) % 10_000 if settings.seed is None else settings.seed
-    text = prompt(index, seed)
-    chat = _endpoint(settings, index) == "chat"
-    body: dict[str, Any] = {
-        "model": model,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        **({"messages": [{"role": "user", "content": text}]} if chat else {"prompt": text}),
-    }
-    if settings.stream == "always" or (settings.stream == "mixed" and index % 4 >= 2):
-        body |= {"stream": True, "stream_options": {"include_usage": True}}
-    return body
-
-
-def _endpoint(settings: DriveSettings, index: int) -> str:
-    return ("chat", "completions")[index % 2] if settings.endpoint == "mixed" else settings.endpoint
 
 
 def _runs(state: PairState) -> list[str]:

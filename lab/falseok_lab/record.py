@@ -17,9 +17,10 @@ from pathlib import Path
 import msgspec
 
 from falseok_lab.answers import Answer, agreement, read
+from falseok_lab.connectors import KV_ROLES
 from falseok_lab.errors import LabError
 from falseok_lab.faults import fault_named
-from falseok_lab.launch import KV_ROLES, engine_environment
+from falseok_lab.launch import engine_environment
 from falseok_lab.neutral import HOST, Neutralizer
 from falseok_lab.nixl_patch import DELAY_MICROSECONDS
 from falseok_lab.recording import EVENTS, MANIFEST, Manifest, RequestTruth

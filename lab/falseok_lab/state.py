@@ -11,6 +11,7 @@ import msgspec
 from falseok_lab.errors import LabError
 from falseok_lab.ports import LOOPBACK, Ports
 from falseok_lab.processes import OwnProcess
+from falseok_lab.sides import Side
 
 STATE_FILE = "state.json"
 FORMAT = 1
@@ -38,6 +39,11 @@ class PairState(msgspec.Struct, frozen=True, kw_only=True):
     ports: Ports
     started_at: str
     """UTC, ISO 8601."""
+    connector: str = "pull"
+    lease_seconds: int | None = None
+    """How long prefill keeps blocks nobody has read; None: vLLM's own default."""
+    prefill: Side = Side()
+    decode: Side = Side()
     processes: list[OwnProcess] = []
 
     @property

@@ -1,14 +1,19 @@
 """A drive against stand-in engines behind the real router."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+from tests.lab.serving import served
 from tests.lab.stand_in_cache import Progress
+from tests.lab.stand_in_engine import Engine
 
 from falseok_lab.answers import Answer, read
-from falseok_lab.drive import DriveSettings, agreement, drive, drive_direct, request_body
+from falseok_lab.drive import DriveSettings, agreement, drive, drive_direct
+from falseok_lab.hop import sent_nowhere
 from falseok_lab.pair import PairSettings, PairState, down, up
 
 
@@ -49,30 +54,33 @@ def test_asking_decode_alone_uses_the_same_prompts_and_a_salt_of_its_own(state: 
     assert {one.external_id: False for one in second} == agreement(second, direct)
 
 
-def test_the_same_run_asks_the_same() -> None:
-    """A request is decided by run and number alone, unless a seed is given."""
-    settings = DriveSettings()
-    assert request_body(settings, 3, "r1", "tiny") == request_body(settings, 3, "r1", "tiny")
-    assert request_body(settings, 3, "r1", "tiny") != request_body(settings, 3, "r2", "tiny")
-    seeded = DriveSettings(seed=1)
-    assert request_body(seeded, 3, "r1", "tiny") == request_body(seeded, 3, "r2", "tiny")
+def test_a_trace_context_is_sent_and_kept(state: PairState) -> None:
+    """One of its own for each request, valid, and noted with the answer."""
+    answers = drive(state, DriveSettings(requests=2, traceparent=True, n=2))
+    parents = [answer.traceparent for answer in answers]
+    assert 2 == len(set(parents))
+    assert all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", parent) for parent in parents)
+    assert [2, 2] == [answer.choices for answer in answers]
 
 
-@pytest.mark.parametrize(
-    ("settings", "streams", "chats"),
-    [
-        pytest.param(DriveSettings(stream="always", endpoint="chat"), 4, 4, id="streamed chats"),
-        pytest.param(DriveSettings(stream="never", endpoint="completions"), 0, 0, id="whole completions"),
-        pytest.param(DriveSettings(), 2, 2, id="mixed"),
-    ],
-)
-def test_streams_and_endpoints_can_be_chosen(settings: DriveSettings, streams: int, chats: int) -> None:
-    """Of four requests."""
-    bodies = [request_body(settings, index, "r1", "tiny") for index in range(4)]
-    assert (streams, chats) == (
-        sum("stream" in one for one in bodies),
-        sum("messages" in one for one in bodies),
-    )
+def test_decode_can_be_sent_to_where_nobody_answers(state: PairState) -> None:
+    """Prefill has computed its part; decode is given another engine and a closed port, and the rest as offered."""
+    [answer] = drive(state, DriveSettings(requests=1, unreachable_prefill=True))
+    assert (200, True) == (answer.status, answer.content.endswith(" remote"))
+    params = {"remote_block_ids": [[1, 2]], "remote_engine_id": "p"}
+    body = {"prompt": "hello"}
+    with served(Engine("prefill").app()) as prefill, httpx.Client(trust_env=False) as client:
+        sent = sent_nowhere(client, prefill, "completions", body, {"x-request-id": "id-1"})
+        with pytest.raises(httpx.HTTPStatusError):
+            sent_nowhere(client, prefill, "completions", {"prompt": "fail prefill"}, {"x-request-id": "id-1"})
+    assert body | {"kv_transfer_params": params | {"remote_engine_id": "p-gone", "remote_port": 9}} == sent
+
+
+def test_a_prefill_that_cannot_be_asked_is_an_answer_too(state: PairState, settings: PairSettings) -> None:
+    """As when the router is gone."""
+    down(settings.name, settings.data, Progress())
+    [answer] = drive(state, DriveSettings(requests=1, unreachable_prefill=True))
+    assert (0, True) == (answer.status, "prefill could not be asked" in answer.error)
 
 
 def test_a_router_that_is_gone_is_an_answer_too(

@@ -7,11 +7,13 @@ import msgspec
 import pytest
 from tests.lab.stand_in_cache import VERSIONS
 
+from falseok_lab.connectors import Role
 from falseok_lab.errors import LabError
 from falseok_lab.faults import FAULTS, fault_named
-from falseok_lab.launch import Launch, Role, engine_launch, inherited_environment
+from falseok_lab.launch import Launch, engine_launch, inherited_environment
 from falseok_lab.models import MODELS
 from falseok_lab.ports import Ports
+from falseok_lab.sides import Side
 from falseok_lab.state import PairState
 
 PORTS = Ports(router=1, prefill=2, decode=3, prefill_side_channel=4, decode_side_channel=5)
@@ -101,3 +103,31 @@ def test_an_unknown_fault_lists_the_known_ones() -> None:
     """The message is the list to choose from."""
     with pytest.raises(LabError, match="none, dtype-mismatch"):
         fault_named("gremlins")
+
+
+def test_several_processes_need_the_executor_that_has_them() -> None:
+    """Two ranks cannot live inside the engine core; several front ends are started by a script of the lab's own."""
+    name = "VLLM_ENABLE_V1_MULTIPROCESSING"
+    state = msgspec.structs.replace(STATE, decode=Side(tensor_parallel_size=2))
+    assert "2" == option(launch("decode", state).command, "--tensor-parallel-size")
+    assert name not in launch("decode", state).environment
+    assert "0" == launch("prefill", state).environment[name]
+    several = launch("decode", msgspec.structs.replace(STATE, decode=Side(api_server_count=2))).command
+    assert "serve_engine.py" == Path(several[1]).name
+    assert Path(several[1]).exists()
+
+
+def test_connector_and_lease_reach_both_engines_and_the_callers_arguments_come_last() -> None:
+    """A connector without hybrid cache switches it off on both sides, or the two caches would differ."""
+    side = Side(arguments=["--max-num-seqs=8"], kv_cache_blocks=20)
+    state = msgspec.structs.replace(STATE, connector="multi", lease_seconds=5, decode=side)
+    roles: tuple[Role, ...] = ("prefill", "decode")
+    for role in roles:
+        command = launch(role, state).command
+        assert "--disable-hybrid-kv-cache-manager" in command
+        children = json.loads(option(command, "--kv-transfer-config"))["kv_connector_extra_config"][
+            "connectors"
+        ]
+        assert {"kv_lease_duration": 5} == children[0]["kv_connector_extra_config"]
+    assert ["--num-gpu-blocks-override", "20", "--max-num-seqs=8"] == launch("decode", state).command[-3:]
+    assert "--max-num-seqs=8" not in launch("prefill", state).command

@@ -20,6 +20,7 @@ from falseok_lab.errors import LabError
 from falseok_lab.pair import PairSettings, down, read_state, status, up
 from falseok_lab.ports import free_ports
 from falseok_lab.processes import members
+from falseok_lab.sides import Side
 from falseok_lab.state import STATE_FILE, lab_directory
 
 INTERRUPTED = """
@@ -184,6 +185,10 @@ def test_a_taken_port_stops_the_start_before_anything_is_built(
         pytest.param({"model": "huge"}, "no model 'huge'", id="an unknown model"),
         pytest.param({"vllm": "newest"}, "not a vLLM version", id="no version"),
         pytest.param({"executor": "ray"}, "no executor 'ray'", id="an unknown executor"),
+        pytest.param({"connector": "pigeon"}, "no connector 'pigeon'", id="an unknown connector"),
+        pytest.param({"lease_seconds": 0}, "A lease of 0 s is none", id="no lease"),
+        pytest.param({"decode": Side(kv_cache_blocks=0)}, "0 blocks is none", id="no cache on decode"),
+        pytest.param({"prefill": Side(data_parallel_size=9)}, "choose 1 to 8", id="too many on prefill"),
         pytest.param({"memory_needed_bytes": 1 << 60}, "GiB of memory", id="too little memory"),
     ],
 )

@@ -47,3 +47,12 @@ def test_a_taken_port_is_named_with_its_use_and_its_holder(taken: int) -> None:
 def test_free_ports_pass() -> None:
     """Ports nobody holds are accepted."""
     require_free(Ports(**msgspec.structs.asdict(free_ports(KEY))))
+
+
+def test_data_parallel_ranks_get_side_channels_in_a_row() -> None:
+    """Rank n of an engine listens on its base port + n, and no other use of the pair is among them."""
+    ports = free_ports(KEY, ranks=3)
+    first, second = ports.prefill_side_channel, ports.decode_side_channel
+    row = [port + rank for port in (first, second) for rank in range(3)]
+    assert 9 == len({*row, ports.router, ports.prefill, ports.decode})
+    assert all(is_free(port) for port in row)

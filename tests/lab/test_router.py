@@ -1,5 +1,6 @@
 """The hop from prefill to decode, over two real servers that stand where the engines stand."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,12 @@ import pytest
 from tests.lab.serving import served
 from tests.lab.stand_in_engine import Engine
 
+from falseok_lab.asking import ask
 from falseok_lab.router import ANSWERED_BY, OFFER, application, client
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
+RESPONSES = "/v1/responses"
 
 
 @dataclass(frozen=True)
@@ -131,3 +134,46 @@ def test_an_engine_that_is_gone_is_named() -> None:
         health = httpx.get(f"{url}/health", trust_env=False)
     assert "prefill could not be asked" in answer.json()["error"]["message"]
     assert 200 == health.status_code
+
+
+def test_what_a_client_says_of_its_trace_and_of_itself_reaches_both_engines(hop: Hop) -> None:
+    """Trace context and authorisation as they came; nothing else of the client's connection."""
+    sent = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "k=v", "authorization": "Bearer t"}
+    hop.post(COMPLETIONS, {"prompt": "hello", "n": 2}, **sent, **{"x-other": "1"})
+    for engine in (hop.prefill, hop.decode):
+        [headers] = engine.headers
+        assert sent == {name: headers.get(name) for name in sent}
+        assert "x-other" not in headers
+        assert 2 == engine.asked[0][2]["n"]
+
+
+def test_the_responses_api_is_asked_for_one_token_in_its_own_words_and_under_one_id(hop: Hop) -> None:
+    """It names the limit otherwise, and takes its request id from the body only."""
+    answer = hop.post(RESPONSES, {"input": "hello", "max_output_tokens": 9}, **{"X-Request-Id": "lab-7"})
+    assert "hello remote" == answer.json()["output"][1]["content"][0]["text"]
+    asked, passed = hop.prefill.asked[0][2], hop.decode.asked[0][2]
+    assert (1, False) == (asked["max_output_tokens"], "max_tokens" in asked)
+    assert (9, "lab-7", "lab-7") == (passed["max_output_tokens"], asked["request_id"], passed["request_id"])
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "stream"),
+    [
+        pytest.param("wait prefill", "prefill", False, id="while prefill computes"),
+        pytest.param("wait decode", "decode", False, id="before decode answers"),
+        pytest.param("wait decode", "decode", True, id="before decode's stream begins"),
+        pytest.param("drip", "decode", True, id="inside decode's stream"),
+    ],
+)
+def test_a_client_that_leaves_ends_what_is_asked_for_it(hop: Hop, text: str, role: str, stream: bool) -> None:
+    """The engine sees its own client leave: it would compute an answer for nobody otherwise."""
+    engine = hop.prefill if role == "prefill" else hop.decode
+    with httpx.Client(trust_env=False) as leaving:
+        body = {"prompt": text, "stream": stream}
+        seen = ask(leaving, hop.url + COMPLETIONS, body, {"x-request-id": "id-1"}, leave_after_seconds=0.3)
+    assert seen.left
+    deadline = time.monotonic() + 10
+    while not engine.left and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert 1 == engine.left
+    assert (role == "decode") == bool(hop.decode.asked)
