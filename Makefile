@@ -9,7 +9,7 @@ TEST := $(VENV)/.test-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lab test-lab test-all bench recordings docs clean
+.PHONY: help demo test check lab test-lab test-all bench recordings docs signatures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,10 @@ recordings: $(TEST) ## make the shipped recordings anew from real engines
 
 docs: $(TEST) ## write the generated pages
 	$(BIN)/python -m falseok_collector.reference docs
+
+SOURCES ?= vllm-sources
+signatures: $(TEST) ## read the vLLM packages in SOURCES=FOLDER and write what the hook table is checked against
+	$(BIN)/python -m tests.source_check.extract $(SOURCES)
 
 clean: ## remove the virtual environment, the demo's data and caches
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

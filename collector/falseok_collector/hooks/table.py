@@ -15,7 +15,9 @@ from falseok_collector.hooks.scheduler import SchedulerObserver
 from falseok_collector.hooks.versions import SUPPORTED, Versions
 from falseok_collector.hooks.worker import WorkerObserver
 
-NIXL = "vllm.distributed.kv_transfer.kv_connector.v1.nixl"
+CONNECTOR = "vllm.distributed.kv_transfer.kv_connector"
+NIXL = f"{CONNECTOR}.v1.nixl"
+REQUEST = "vllm.v1.request:Request"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Hook:
     """Releases of vLLM that have the target; in others it is not looked for."""
     reads: tuple[str, ...] = ()
     """What the observer reads beside the parameters: a name is an attribute of the target's own instance,
-    `module:Class.name` one of another class."""
+    `module:Class.name` one of another class, `module:function` a function."""
     before: Before | None = None
     after: After | None = None
     failed: Failed | None = None
@@ -58,6 +60,7 @@ def hook_table(
             f"{NIXL}.base_worker",
             ("compute_nixl_compatibility_hash",),
             "factors of the compatibility hash by name",
+            reads=("vllm.config.utils:hash_factors",),
             before=worker.begin_capture,
             after=worker.end_capture,
         ),
@@ -66,6 +69,17 @@ def hook_table(
             f"{NIXL}.base_worker",
             (f"{base}.register_kv_caches",),
             "engine.config of the worker: hash, layout, KV groups",
+            reads=(
+                "engine_id",
+                "tp_rank",
+                "vllm_config",
+                "nixl_wrapper",
+                "compat_hash",
+                "enforce_compat_hash",
+                "kv_cache_config",
+                "xfer_handshake_metadata",
+                "_is_hma_required",
+            ),
             after=worker.after_registration,
             set_up=worker.watch_agent,
             starts_sender=True,
@@ -76,6 +90,12 @@ def hook_table(
             (f"{base}._nixl_handshake",),
             "kv.handshake",
             parameters=("host", "port", "expected_engine_id"),
+            reads=(
+                "engine_id",
+                "tp_rank",
+                "compat_hash",
+                "enforce_compat_hash",
+            ),
             before=worker.before_handshake,
             after=worker.after_handshake,
             failed=worker.failed_handshake,
@@ -86,6 +106,16 @@ def hook_table(
             (f"{base}._log_failure",),
             "kv.read.end of failed reads",
             parameters=("failure_type", "req_id", "error", "meta"),
+            reads=(
+                "engine_id",
+                "tp_rank",
+                "block_size",
+                "transfer_topo",
+                "use_host_buffer",
+                "enable_permute_local_kv",
+                "enable_heterogeneous_attn_post_process",
+                "_recving_metadata",
+            ),
             before=worker.before_log_failure,
         ),
         Hook(
@@ -94,6 +124,7 @@ def hook_table(
             (f"{base}._handle_failed_transfer",),
             "kv.read.end of reads declined without a log line",
             parameters=("req_id",),
+            reads=("_recving_metadata",),
             before=worker.before_failed_transfer,
         ),
         Hook(
@@ -102,6 +133,20 @@ def hook_table(
             ("NixlPullConnectorWorker._read_blocks_for_req",),
             "kv.read.start",
             parameters=("req_id", "meta"),
+            reads=(
+                "engine_id",
+                "tp_rank",
+                "block_size",
+                "transfer_topo",
+                "_remote_agents",
+                f"{NIXL}.metadata:ReqMeta.remote",
+                f"{NIXL}.metadata:ReqMeta.local_block_ids",
+                f"{NIXL}.metadata:RemoteMeta.engine_id",
+                f"{NIXL}.metadata:RemoteMeta.request_id",
+                f"{NIXL}.metadata:RemoteMeta.block_ids",
+                f"{CONNECTOR}.utils:TransferTopology.get_engine_info",
+                f"{CONNECTOR}.utils:EngineTransferInfo.remote_block_size",
+            ),
             before=worker.before_read,
             after=worker.after_read,
             failed=worker.failed_read,
@@ -111,6 +156,7 @@ def hook_table(
             connector,
             (f"{facade}.get_transfer_results", f"{facade}.get_finished"),
             "kv.read.end of completed reads",
+            reads=("connector_worker",),
             after=worker.after_results,
         ),
         Hook(
@@ -120,6 +166,7 @@ def hook_table(
             "vllm.v1.core.sched.scheduler",
             ("Scheduler.__init__",),
             "engine.config of the engine core",
+            reads=("vllm_config",),
             after=scheduler.after_scheduler,
             starts_sender=True,
         ),
@@ -129,6 +176,15 @@ def hook_table(
             (f"{facade}.on_new_request",),
             "sched.admit",
             parameters=("request",),
+            reads=(
+                "engine_id",
+                f"{REQUEST}.request_id",
+                f"{REQUEST}.kv_transfer_params",
+                f"{REQUEST}.num_prompt_tokens",
+                f"{REQUEST}.prompt_token_ids",
+                f"{REQUEST}.trace_headers",
+                f"{REQUEST}.lora_request",
+            ),
             before=scheduler.before_new_request,
         ),
         Hook(
@@ -137,6 +193,7 @@ def hook_table(
             (f"{facade}.update_state_after_alloc",),
             "sched.wait_remote",
             parameters=("request", "blocks", "num_external_tokens"),
+            reads=("vllm.v1.core.kv_cache_manager:KVCacheBlocks.blocks",),
             before=scheduler.before_blocks,
         ),
         Hook(
@@ -145,6 +202,11 @@ def hook_table(
             ("Scheduler._update_waiting_for_remote_kv",),
             "sched.resume: the branch taken after a receive",
             parameters=("request",),
+            reads=(
+                "failed_recving_kv_req_ids",
+                "recompute_kv_load_failures",
+                f"{REQUEST}.num_computed_tokens",
+            ),
             before=scheduler.before_resume,
             after=scheduler.after_resume,
         ),
@@ -154,6 +216,15 @@ def hook_table(
             (f"{facade}.request_finished_all_groups",),
             "sched.finish and kv.offer",
             parameters=("request", "block_ids"),
+            reads=(
+                "engine_id",
+                f"{REQUEST}.get_finished_reason",
+                f"{REQUEST}.status",
+                f"{REQUEST}.num_output_tokens",
+                f"{REQUEST}.num_preemptions",
+                f"{REQUEST}.num_nans_in_logits",
+                f"{REQUEST}.all_token_ids",
+            ),
             before=scheduler.before_finish,
             after=scheduler.after_finish,
         ),
@@ -185,6 +256,7 @@ def hook_table(
             "vllm.v1.engine.async_llm",
             ("AsyncLLM.__init__",),
             "engine id of the API server, engine.config of the API server",
+            reads=("vllm_config",),
             after=api.after_async_llm,
             starts_sender=True,
         ),
@@ -194,6 +266,11 @@ def hook_table(
             ("OutputProcessor.add_request",),
             "internal ids of the engine requests behind a response",
             parameters=("request",),
+            reads=(
+                "vllm.v1.engine:EngineCoreRequest.request_id",
+                "vllm.v1.engine:EngineCoreRequest.external_req_id",
+                "vllm.v1.engine:EngineCoreRequest.sampling_params",
+            ),
             before=api.before_add_request,
         ),
         Hook(

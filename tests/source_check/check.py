@@ -1,0 +1,71 @@
+"""Compares the hook table with what the sources of each vLLM say, and names everything that does not fit."""
+
+from collections.abc import Iterable, Iterator
+
+from tests.source_check import targets
+from tests.source_check.signatures import Signature, Signatures
+
+from falseok_collector.hooks.table import Hook
+
+
+def problems(hooks: Iterable[Hook], signatures: Signatures) -> list[str]:
+    """One sentence a problem, with version, hook and symbol; empty when the table fits every version."""
+    found: list[str] = []
+    for hook in hooks:
+        unknown = list(_not_on_file(hook, signatures))
+        found += unknown
+        if unknown:
+            continue
+        for version in signatures.versions:
+            if hook.versions.includes(version):
+                found += [
+                    f"vLLM {version}, hook {hook.name}: {text}"
+                    for text in _misfits(hook, version, signatures)
+                ]
+    return found
+
+
+def taken(hook: Hook, version: str, signatures: Signatures) -> tuple[str, Signature] | None:
+    """The function a hook wraps in a version, the first of its names that the version defines."""
+    for target in targets.wrapped(hook):
+        signature = signatures.functions[target].get(version)
+        if signature is not None and not signature.inherited_from:
+            return target, signature
+    return None
+
+
+def _not_on_file(hook: Hook, signatures: Signatures) -> Iterator[str]:
+    versions = set(signatures.versions)
+    known = {name: set(by_version) for name, by_version in signatures.functions.items()}
+    known |= {name: set(by_version) for name, by_version in signatures.attributes.items()}
+    for name in (*targets.wrapped(hook), *targets.read_by(hook)):
+        if missing := sorted(versions - known.get(name, set())):
+            yield (
+                f"hook {hook.name}: {name} of vLLM {', '.join(missing)} is not in signatures.json: make signatures"
+            )
+
+
+def _misfits(hook: Hook, version: str, signatures: Signatures) -> Iterator[str]:
+    found = taken(hook, version, signatures)
+    if found is None:
+        yield _absence(hook, version, signatures)
+        return
+    target, signature = found
+    parameters = signature.parameters()
+    for name in hook.parameters:
+        if name not in parameters:
+            yield f"{target} has no parameter {name}, but {signature.definition}"
+    if signature.is_coroutine and hook.around is None:
+        yield f"{target} is a coroutine function: its end is not the end of its call"
+    for name in targets.read_by(hook):
+        if not signatures.attributes[name][version]:
+            yield f"{name} does not exist"
+
+
+def _absence(hook: Hook, version: str, signatures: Signatures) -> str:
+    names = targets.wrapped(hook)
+    for target in names:
+        signature = signatures.functions[target].get(version)
+        if signature is not None:
+            return f"{target} is inherited from {signature.inherited_from} and has to be wrapped there"
+    return f"{' or '.join(names)} does not exist, although the table says {hook.versions}"
