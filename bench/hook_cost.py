@@ -108,7 +108,7 @@ def request() -> Any:
         prompt_token_ids=list(range(1_000)),
         num_prompt_tokens=1_000,
         num_output_tokens=128,
-        num_cached_tokens=0,
+        prefill_stats=None,
         num_preemptions=0,
         num_nans_in_logits=0,
         lora_request=None,

@@ -39,6 +39,15 @@ class Tracked(msgspec.Struct):
     expected_tokens: int = 0
     waiting_since_ns: int = 0
     offered_ns: int = 0
+    prefill_stats: Any = None
+    """vLLM's own `PrefillStats` of the request; the engine lets go of it with the first token."""
+    kept_after_failure: int = 0
+    """Tokens the scheduler went on with after a failed receive; 0 when it began anew."""
+
+    def cached_tokens(self) -> int:
+        """Prompt tokens that were not computed here, as far as vLLM counted them: not again after a failure."""
+        counted = int(getattr(self.prefill_stats, "num_cached_tokens", 0))
+        return min(counted, self.kept_after_failure) if self.kept_after_failure else counted
 
 
 class DeferredHash(msgspec.Struct):
@@ -99,6 +108,7 @@ class SchedulerObserver:
             transfer_id=own if leg == "prefill" else remote_transfer_id(parameters),
             traceparent=(request.trace_headers or {}).get("traceparent", ""),
             admitted_ns=time.monotonic_ns(),
+            prefill_stats=request.prefill_stats,
         )
         self._requests[request.request_id] = tracked
         if len(self._requests) > _MAX_TRACKED:
@@ -162,6 +172,8 @@ class SchedulerObserver:
         tracked = self._requests.get(request.request_id)
         expected = tracked.expected_tokens if tracked else 0
         waiting_since = tracked.waiting_since_ns if tracked else 0
+        if tracked is not None:
+            tracked.kept_after_failure = int(request.num_computed_tokens) if failed else 0
         resume = SchedResume(
             expected_tokens=expected,
             computed_tokens_before=computed_before,
@@ -184,7 +196,7 @@ class SchedulerObserver:
             finish_reason=str(reason) if reason is not None else "",
             output_tokens=int(request.num_output_tokens),
             prompt_tokens=int(request.num_prompt_tokens),
-            cached_tokens=max(int(getattr(request, "num_cached_tokens", 0) or 0), 0),
+            cached_tokens=tracked.cached_tokens() if tracked else 0,
             preemptions=int(request.num_preemptions),
             nans_in_logits=int(getattr(request, "num_nans_in_logits", 0) or 0),
             engine_seconds=(time.monotonic_ns() - tracked.admitted_ns) / 1e9 if tracked else 0.0,

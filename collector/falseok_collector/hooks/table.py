@@ -184,6 +184,8 @@ def hook_table(
                 f"{REQUEST}.prompt_token_ids",
                 f"{REQUEST}.trace_headers",
                 f"{REQUEST}.lora_request",
+                f"{REQUEST}.prefill_stats",
+                "vllm.v1.metrics.stats:PrefillStats.num_cached_tokens",
             ),
             before=scheduler.before_new_request,
         ),

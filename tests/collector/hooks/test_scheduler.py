@@ -73,7 +73,7 @@ def request(request_id: str = "cmpl-r-0-0123abcd", **changes: Any) -> Any:
         "num_prompt_tokens": len(PROMPT),
         "num_computed_tokens": len(PROMPT),
         "num_output_tokens": 1,
-        "num_cached_tokens": 16,
+        "prefill_stats": SimpleNamespace(num_cached_tokens=0),
         "num_preemptions": 0,
         "num_nans_in_logits": 0,
         "lora_request": None,
@@ -238,6 +238,8 @@ def test_a_finished_decode_leg_offers_nothing(hooked: Hooked) -> None:
     connector, scheduler = Connector(), Scheduler()
     done = request(kv_transfer_params=dict(DECODE), num_output_tokens=8)
     connector.on_new_request(done)
+    done.prefill_stats.num_cached_tokens = 16  # when it is first scheduled
+    done.prefill_stats = None  # with the first token
     hooked.events()
     connector.request_finished_all_groups(done, block_ids=([1],))
     scheduler._free_blocks(done)
@@ -251,6 +253,34 @@ def test_a_finished_decode_leg_offers_nothing(hooked: Hooked) -> None:
         cached_tokens=16,
     )
     assert expected == without_times(event.attributes)
+
+
+@pytest.mark.parametrize(
+    ("failed", "kept", "expected"),
+    [(False, 39, 39), (True, 16, 16), (True, 0, 8)],
+    ids=["received", "failed in part", "failed and scheduled anew"],
+)
+def test_tokens_of_a_failed_receive_do_not_count_as_cached(
+    hooked: Hooked, *, failed: bool, kept: int, expected: int
+) -> None:
+    """vLLM counts again only when it begins anew; what it cut off was computed here."""
+    connector, scheduler = Connector(), Scheduler()
+    waiting = request(kv_transfer_params=dict(DECODE))
+    stats = waiting.prefill_stats
+    connector.on_new_request(waiting)
+    stats.num_cached_tokens = 39
+    connector.update_state_after_alloc(waiting, SimpleNamespace(blocks=([1],)), 39)
+    waiting.num_computed_tokens = kept
+    if failed:
+        scheduler.failed_recving_kv_req_ids.add(waiting.request_id)
+    scheduler._update_waiting_for_remote_kv(waiting)
+    if failed and not kept:
+        stats.num_cached_tokens = 8
+    hooked.events()
+    connector.request_finished_all_groups(waiting, block_ids=([1],))
+    finish = hooked.events()[0].attributes
+    assert isinstance(finish, SchedFinish)
+    assert expected == finish.cached_tokens
 
 
 def test_a_finished_prefill_leg_offers_its_blocks_until_they_are_freed(hooked: Hooked) -> None:
