@@ -22,9 +22,10 @@ from bench.measurement import microseconds, write_result
 from falseok_collector.attributes import SchedFinish
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks.api_server import ApiServerObserver
+from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.probe import Probe
 from falseok_collector.hooks.scheduler import SchedulerObserver
-from falseok_collector.hooks.table import Hook, hook_table
+from falseok_collector.hooks.table import hook_table
 from falseok_collector.hooks.worker import WorkerObserver
 from falseok_collector.settings import Settings
 

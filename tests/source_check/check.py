@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from tests.source_check import targets
 from tests.source_check.signatures import Signature, Signatures
 
-from falseok_collector.hooks.table import Hook
+from falseok_collector.hooks.hook import Hook
 
 
 def problems(hooks: Iterable[Hook], signatures: Signatures) -> list[str]:

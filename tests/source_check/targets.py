@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from falseok_collector.emitter import Emitter
+from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.installation import Installation
-from falseok_collector.hooks.table import Hook
 from falseok_collector.settings import Settings
 
 ENGINE = "vllm."

@@ -8,7 +8,7 @@ from tests.source_check import targets
 from tests.source_check.check import problems, taken
 from tests.source_check.signatures import Signature, Signatures, read
 
-from falseok_collector.hooks.table import Hook
+from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.versions import SUPPORTED, Versions
 
 TABLE = targets.table()

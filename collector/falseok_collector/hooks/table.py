@@ -5,46 +5,18 @@ version that lacks one switches the hook off (`collector.hook_unavailable`) rath
 `reads` are checked against the sources of every supported release (`tests/source_check`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks.api_server import ApiServerObserver
-from falseok_collector.hooks.probe import After, Around, Before, Call, Failed
+from falseok_collector.hooks.hook import Hook
+from falseok_collector.hooks.probe import After, Failed
 from falseok_collector.hooks.scheduler import SchedulerObserver
-from falseok_collector.hooks.versions import SUPPORTED, Versions
 from falseok_collector.hooks.worker import WorkerObserver
 
 CONNECTOR = "vllm.distributed.kv_transfer.kv_connector"
 NIXL = f"{CONNECTOR}.v1.nixl"
 REQUEST = "vllm.v1.request:Request"
-
-
-@dataclass(frozen=True)
-class Hook:
-    """One wrapped function."""
-
-    name: str
-    module: str
-    attributes: tuple[str, ...]
-    """Qualified names in the module, in order of preference."""
-    gives: str
-    """The evidence it yields: shown when the hook is unavailable."""
-    parameters: tuple[str, ...] = ()
-    """Parameters of the target that the observer cannot do without."""
-    versions: Versions = SUPPORTED
-    """Releases of vLLM that have the target; in others it is not looked for."""
-    reads: tuple[str, ...] = ()
-    """What the observer reads beside the parameters: a name is an attribute of the target's own instance,
-    `module:Class.name` one of another class, `module:function` a function."""
-    before: Before | None = None
-    after: After | None = None
-    failed: Failed | None = None
-    around: Around | None = None
-    set_up: Callable[[Call], None] | None = None
-    """What must be in place after the call, whether or not observing it worked."""
-    starts_sender: bool = False
-    """The process forks no more after this call, so that the sender thread may start."""
 
 
 def hook_table(

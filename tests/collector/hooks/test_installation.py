@@ -13,8 +13,8 @@ import pytest
 from falseok_collector.attributes import CollectorHookUnavailable, HookState
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks import installation
+from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.installation import Installation
-from falseok_collector.hooks.table import Hook
 from falseok_collector.hooks.versions import Versions
 from falseok_collector.settings import Settings
 

@@ -4,8 +4,9 @@ import pytest
 
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks.api_server import ApiServerObserver
+from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.scheduler import SchedulerObserver
-from falseok_collector.hooks.table import Hook, agent_hooks, hook_table
+from falseok_collector.hooks.table import agent_hooks, hook_table
 from falseok_collector.hooks.worker import WorkerObserver
 from falseok_collector.settings import Settings
 
