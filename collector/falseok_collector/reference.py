@@ -1,4 +1,4 @@
-"""Writes the reference pages `events.md` and `settings.md` from the structs that define them.
+"""Writes the reference pages `events.md`, `settings.md` and `hooks.md` from what defines them.
 It describes; it knows nothing of how events are made or stored.
 
     python -m falseok_collector.reference DOCS_DIRECTORY           writes the pages
@@ -9,7 +9,7 @@ import argparse
 import ast
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
@@ -19,11 +19,10 @@ import msgspec
 
 from falseok_collector.attributes import ATTRIBUTES, HookState, KvGroup, SinkState
 from falseok_collector.events import CONTRACT_VERSION, Envelope, Origin
+from falseok_collector.hooks.page import hooks_page
+from falseok_collector.markdown import GENERATED, table
 from falseok_collector.settings import CONFIG_VARIABLE, PREFIX, Settings
 
-_GENERATED = (
-    "<!-- Written by `python -m falseok_collector.reference docs`: change the structs, not this page. -->"
-)
 _PLAIN_TYPES: dict[Any, str] = {
     str: "string",
     int: "integer",
@@ -71,7 +70,7 @@ def required(struct: type[msgspec.Struct]) -> list[str]:
 def events_page() -> str:
     """The event contract in full."""
     parts = [
-        _GENERATED,
+        GENERATED,
         f"# Events, contract version {CONTRACT_VERSION}",
         (
             "An event is one line of JSON: the envelope below, with the event's own fields in `attrs`. "
@@ -102,7 +101,7 @@ def settings_page() -> str:
     return (
         "\n\n".join(
             [
-                _GENERATED,
+                GENERATED,
                 "# Settings of the collector",
                 (
                     "Environment variables of the engine's processes, or keys of the TOML file "
@@ -110,7 +109,7 @@ def settings_page() -> str:
                     "A wrong setting never stops an engine: the default holds, and the log says what is wrong. "
                     "An empty variable counts as not given."
                 ),
-                _rows(("Variable", "Key in the file", "Default", "Meaning"), rows),
+                table(("Variable", "Key in the file", "Default", "Meaning"), rows),
             ]
         )
         + "\n"
@@ -150,7 +149,7 @@ def outdated(directory: Path) -> list[str]:
 
 def pages() -> dict[str, str]:
     """Text of every generated page by file name."""
-    return {"events.md": events_page(), "settings.md": settings_page()}
+    return {"events.md": events_page(), "settings.md": settings_page(), "hooks.md": hooks_page()}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -183,12 +182,7 @@ def _summary(struct: type[msgspec.Struct]) -> str:
 
 def _table(struct: type[msgspec.Struct]) -> str:
     rows = [(f"`{name}`", kind, text) for name, kind, text in fields(struct)]
-    return _rows(("Field", "Type", "Meaning"), rows)
-
-
-def _rows(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [header, tuple("---" for _ in header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return table(("Field", "Type", "Meaning"), rows)
 
 
 def _default(value: Any) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from tests.source_check import targets
 from tests.source_check.signatures import Signature, Signatures
 
+from falseok_collector.hooks.connectors import Connector
 from falseok_collector.hooks.hook import Hook
 
 
@@ -22,6 +23,23 @@ def problems(hooks: Iterable[Hook], signatures: Signatures) -> list[str]:
                     f"vLLM {version}, hook {hook.name}: {text}"
                     for text in _misfits(hook, version, signatures)
                 ]
+    return found
+
+
+def connector_problems(connectors: Iterable[Connector], signatures: Signatures) -> list[str]:
+    """Methods the hooks rely on that a connector's class lacks in a release it is said to be in."""
+    found: list[str] = []
+    for connector in connectors:
+        for name in targets.interface_of(connector):
+            owners = signatures.attributes.get(name)
+            if owners is None:
+                found.append(f"connector {connector.name}: {name} is not in signatures.json: make signatures")
+                continue
+            found += [
+                f"vLLM {version}, connector {connector.name}: {name} does not exist"
+                for version in signatures.versions
+                if connector.versions.includes(version) and not owners.get(version)
+            ]
     return found
 
 

@@ -20,6 +20,8 @@ from tests.source_check import targets
 from tests.source_check.signatures import FILE, Signature, Signatures, read, write
 from tests.source_check.sources import Definition, Found, Function, Sources
 
+from falseok_collector.hooks.connectors import CONNECTORS
+
 _DIGEST_CHARACTERS = 16
 _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 _WHEEL = re.compile(r"vllm(?:_cpu)?-(\d+\.\d+\.\d+)[-+].*\.whl")
@@ -125,7 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     hooks = targets.table()
-    extracted = extract(sources, targets.functions(hooks), targets.attributes(hooks))
+    extracted = extract(sources, targets.functions(hooks), targets.attributes(hooks, CONNECTORS))
     merged = merge(read(), extracted) if FILE.is_file() else extracted
     write(merged)
     sys.stderr.write(f"{FILE.name}: {', '.join(sorted(sources))} read; it has {', '.join(merged.versions)}\n")

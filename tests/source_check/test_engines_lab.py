@@ -7,6 +7,7 @@ from tests.source_check.extract import extract
 from tests.source_check.signatures import read
 from tests.source_check.sources import Sources
 
+from falseok_collector.hooks.connectors import CONNECTORS
 from falseok_lab.environment import build
 
 pytestmark = pytest.mark.lab
@@ -24,7 +25,7 @@ def test_the_file_says_what_installed_engines_say() -> None:
     found = extract(
         {version: sources for version, sources in installed.items() if version in on_file.versions},
         targets.functions(table),
-        targets.attributes(table),
+        targets.attributes(table, CONNECTORS),
     )
     assert {"0.27.0", "0.32.0"} <= set(found.versions)
     assert found == on_file.without(set(on_file.versions) - set(found.versions))

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 from tests.source_check import targets
-from tests.source_check.check import problems, taken
+from tests.source_check.check import connector_problems, problems, taken
 from tests.source_check.signatures import Signature, Signatures, read
 
+from falseok_collector.hooks.connectors import CONNECTORS, Connector
 from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.versions import SUPPORTED, Versions
 
@@ -36,10 +37,37 @@ def test_the_table_fits_every_release() -> None:
     assert [] == problems(TABLE, ON_FILE)
 
 
+def test_every_connector_has_what_the_hooks_rely_on() -> None:
+    """Its own or inherited, in every release it is said to be in; LMCache and Mooncake are checked only so."""
+    assert [] == connector_problems(CONNECTORS, ON_FILE)
+
+
+def test_a_connector_that_lost_a_method_is_named() -> None:
+    """With the release."""
+    mooncake = next(connector for connector in CONNECTORS if connector.name == "MooncakeConnector")
+    name = f"{mooncake.target}.get_finished"
+
+    def remove(signatures: Signatures) -> None:
+        signatures.attributes[name]["0.33.0"] = ""
+
+    assert [f"vLLM 0.33.0, connector MooncakeConnector: {name} does not exist"] == connector_problems(
+        CONNECTORS, changed(remove)
+    )
+
+
+def test_a_connector_that_is_not_on_file_is_named() -> None:
+    """Who adds one extracts again."""
+    new = Connector("New", "vllm.new", "New", run_live=False)
+    assert (
+        "connector New: vllm.new:New.on_new_request is not in signatures.json: make signatures"
+        == (connector_problems([new], ON_FILE)[0])
+    )
+
+
 def test_nothing_is_on_file_that_the_table_does_not_name() -> None:
     """What is left of a removed hook would hide in the file."""
     assert targets.functions(TABLE) == sorted(ON_FILE.functions)
-    assert targets.attributes(TABLE) == sorted(ON_FILE.attributes)
+    assert targets.attributes(TABLE, CONNECTORS) == sorted(ON_FILE.attributes)
 
 
 def test_a_hook_of_the_table_that_is_not_on_file_is_named() -> None:

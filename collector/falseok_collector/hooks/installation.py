@@ -29,6 +29,7 @@ class Installation:
         self._emitter = emitter
         self._worker = WorkerObserver(emitter)
         self.hooks = hook_table(emitter, self._worker, SchedulerObserver(emitter), ApiServerObserver(emitter))
+        self.agent_hooks = agent_hooks(self._worker)
         self._probes = {hook.name: self._probe(hook) for hook in self.hooks}
         self._agent_probes = [
             Probe(
@@ -39,7 +40,7 @@ class Installation:
                 report=self._report,
                 raise_inside=emitter.settings.raise_in_hooks,
             )
-            for hook in agent_hooks(self._worker)
+            for hook in self.agent_hooks
         ]
         self._worker.nixl_probes = self._agent_probes
         self._installed = False

@@ -1,0 +1,51 @@
+"""vLLM's KV connectors that the collector is meant to work with, and how far that was tried."""
+
+from dataclasses import dataclass
+
+from falseok_collector.hooks.versions import SUPPORTED, Versions
+
+_V1 = "vllm.distributed.kv_transfer.kv_connector.v1"
+
+INTERFACE = (
+    "on_new_request",
+    "update_state_after_alloc",
+    "request_finished",
+    "get_finished",
+    "get_block_ids_with_load_errors",
+)
+"""Methods of `KVConnectorBase_V1` that every connector has, its own or inherited, from 0.26 to 0.33."""
+
+
+@dataclass(frozen=True)
+class Connector:
+    """One connector as `--kv-transfer-config` names it."""
+
+    name: str
+    module: str
+    class_name: str
+    """Where a package of its own may bring the class (LMCacheMPConnector), the one vLLM falls back to."""
+    run_live: bool
+    """Whether requests went through it on a real pair of engines with the collector installed."""
+    versions: Versions = SUPPORTED
+
+    @property
+    def target(self) -> str:
+        """`module:Class`."""
+        return f"{self.module}:{self.class_name}"
+
+
+CONNECTORS = (
+    Connector("NixlConnector", f"{_V1}.nixl.connector", "NixlPullConnector", run_live=True),
+    Connector("NixlPushConnector", f"{_V1}.nixl.connector", "NixlPushConnector", run_live=False),
+    Connector("MultiConnector", f"{_V1}.multi_connector", "MultiConnector", run_live=False),
+    Connector("ExampleConnector", f"{_V1}.example_connector", "ExampleConnector", run_live=False),
+    Connector("OffloadingConnector", f"{_V1}.offloading_connector", "OffloadingConnector", run_live=False),
+    Connector("LMCacheConnectorV1", f"{_V1}.lmcache_connector", "LMCacheConnectorV1", run_live=False),
+    Connector(
+        "LMCacheMPConnector", f"{_V1}.lmcache_mp_connector", "LMCacheMPConnectorUpstream", run_live=False
+    ),
+    Connector("MooncakeConnector", f"{_V1}.mooncake.mooncake_connector", "MooncakeConnector", run_live=False),
+    Connector(
+        "MooncakeStoreConnector", f"{_V1}.mooncake.store.connector", "MooncakeStoreConnector", run_live=False
+    ),
+)
