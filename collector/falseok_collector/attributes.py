@@ -70,6 +70,15 @@ class EngineConfig(Attributes):
     process: Annotated[str, Meta(description="api_server, engine_core or worker: who reports.")] = ""
     role: Annotated[str, Meta(description="kv_role: kv_producer, kv_consumer or kv_both.")] = ""
     kv_connector: Annotated[str, Meta(description="Connector class named in --kv-transfer-config.")] = ""
+    connectors: Annotated[
+        list[str], Meta(description="Connectors in the order they are asked; several under MultiConnector.")
+    ] = []
+    transfer_mode: Annotated[
+        str,
+        Meta(
+            description="pull (NIXL, decode reads), push (NIXL, prefill writes), other (another connector) or mixed."
+        ),
+    ] = ""
     versions: Annotated[
         dict[str, str],
         Meta(description="Versions by package: vllm, nixl, torch, nixl_connector, python, falseok."),
@@ -267,7 +276,22 @@ class KvReadStart(Attributes):
     remote_engine_id: Annotated[str, Meta(description="Engine that offered the blocks.")] = ""
     remote_request_id: Annotated[str, Meta(description="Internal id of the request there.")] = ""
     offer_digest: Annotated[str, Meta(description="Digest of remote_block_ids taken on entry.")] = ""
-    mode: Annotated[str, Meta(description="read, notify_only, declined or deferred.")] = ""
+    mode: Annotated[
+        str,
+        Meta(
+            description="read, notify_only, declined or deferred (NIXL pull), push (NIXL, prefill writes) or other "
+            "(another connector)."
+        ),
+    ] = ""
+    connector: Annotated[
+        str,
+        Meta(
+            description="Class of the connector that moves the KV, for MultiConnector the child's; empty: NIXL pull."
+        ),
+    ] = ""
+    external_tokens: Annotated[
+        int, Meta(description="Tokens it is to bring, where the connector told; else 0.")
+    ] = 0
     remote_block_counts: Annotated[list[int], Meta(description="Offered blocks per group.")] = []
     local_block_counts: Annotated[list[int], Meta(description="Blocks to fill per group.")] = []
     handles_posted: Annotated[int, Meta(description="NIXL transfers started for this read.")] = 0
@@ -284,6 +308,13 @@ class KvReadEnd(Attributes):
     remote_engine_id: Annotated[str, Meta(description="Engine that offered the blocks.")] = ""
     remote_request_id: Annotated[str, Meta(description="Internal id of the request there.")] = ""
     outcome: Annotated[str, Meta(description="ok, failed or skipped.")] = ""
+    connector: Annotated[
+        str,
+        Meta(
+            description="Class of the connector that moves the KV, for MultiConnector the child's; empty: NIXL pull."
+        ),
+    ] = ""
+    mode: Annotated[str, Meta(description="push or other, as in kv.read.start; empty: NIXL pull.")] = ""
     failure_type: Annotated[
         str,
         Meta(
@@ -306,6 +337,65 @@ class KvReadEnd(Attributes):
         int | None,
         Meta(description="Blocks that were to be filled, over all groups, where a log line says so."),
     ] = None
+
+
+class KvInvalidBlocks(Attributes):
+    """A connector named blocks that it could not fill.
+
+    From the engine core one event for each request that had counted on such blocks (vLLM `_handle_invalid_blocks`);
+    from a worker (rank 0 and up) one for each step, without a request.
+    """
+
+    event_name: ClassVar[str] = "kv.invalid_blocks"
+
+    invalid_blocks: Annotated[int, Meta(description="Blocks named in that step, over all requests.")] = 0
+    outcome: Annotated[
+        str,
+        Meta(
+            description="failed or recompute: what the scheduler does with the request; empty from a worker."
+        ),
+    ] = ""
+    policy: Annotated[str, Meta(description="kv_load_failure_policy in force.")] = ""
+    connector: Annotated[
+        str, Meta(description="Class of the connector that loads for the request, where it is not NIXL.")
+    ] = ""
+
+
+class KvWriteStart(Attributes):
+    """Prefill worker begins to write a request's blocks into decode's memory (NIXL push). One event a rank."""
+
+    event_name: ClassVar[str] = "kv.write.start"
+
+    remote_engine_id: Annotated[str, Meta(description="Engine that is written to.")] = ""
+    remote_request_id: Annotated[str, Meta(description="Internal id of the request there.")] = ""
+    local_block_counts: Annotated[list[int], Meta(description="Blocks this side has per group.")] = []
+    remote_block_counts: Annotated[list[int], Meta(description="Blocks decode wants filled per group.")] = []
+    handles_posted: Annotated[int, Meta(description="NIXL transfers started for this write.")] = 0
+    descriptors: Annotated[int, Meta(description="Memory descriptors in them.")] = 0
+
+
+class KvWriteEnd(Attributes):
+    """A write ended, or failed before it began (NIXL push). One event a rank and failure."""
+
+    event_name: ClassVar[str] = "kv.write.end"
+
+    remote_engine_id: Annotated[str, Meta(description="Engine that is written to.")] = ""
+    remote_request_id: Annotated[str, Meta(description="Internal id of the request there.")] = ""
+    outcome: Annotated[
+        str, Meta(description="ok, failed, or unmatched: decode never asked for the blocks.")
+    ] = ""
+    failure_type: Annotated[
+        str,
+        Meta(
+            description="vLLM's own failure_type: push_handshake_failed, transfer_setup_failed, transfer_failed, …"
+        ),
+    ] = ""
+    duration_seconds: Annotated[float, Meta(description="From the start of the write.")] = 0.0
+    bytes: Annotated[int, Meta(description="Bytes NIXL reports as moved.")] = 0
+    descriptors: Annotated[int, Meta(description="Memory descriptors of all its handles.")] = 0
+    handles: Annotated[int, Meta(description="NIXL transfers of this write.")] = 0
+    error_class: Annotated[str, Meta(description="Class of the exception, where there was one.")] = ""
+    error_message: Annotated[str, Meta(description="Cut at 2,000 characters.")] = ""
 
 
 class SchedAdmit(Attributes):
@@ -340,6 +430,12 @@ class SchedWaitRemote(Attributes):
     event_name: ClassVar[str] = "sched.wait_remote"
 
     external_tokens: Annotated[int, Meta(description="Tokens expected from remote.")] = 0
+    connector: Annotated[
+        str,
+        Meta(
+            description="Class of the connector that moves the KV, for MultiConnector the child's; empty: NIXL pull."
+        ),
+    ] = ""
     local_hit_tokens: Annotated[int, Meta(description="Prompt tokens already in decode's prefix cache.")] = 0
     prompt_tokens: Annotated[int, Meta(description="Tokens of the prompt.")] = 0
     block_counts: Annotated[list[int], Meta(description="Blocks allocated per group.")] = []
@@ -509,6 +605,9 @@ ATTRIBUTES: dict[str, type[Attributes]] = {
         KvReuse,
         KvReadStart,
         KvReadEnd,
+        KvInvalidBlocks,
+        KvWriteStart,
+        KvWriteEnd,
         SchedAdmit,
         SchedPreempt,
         SchedWaitRemote,

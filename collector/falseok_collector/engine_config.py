@@ -97,6 +97,8 @@ def _describe_transfer(fields: Fields, vllm_config: Any) -> None:
     transfer: Any = getattr(vllm_config, "kv_transfer_config", None)
     fields.put("role", lambda: transfer.kv_role)
     fields.put("kv_connector", lambda: transfer.kv_connector)
+    fields.put("connectors", lambda: _connectors(transfer))
+    fields.put("transfer_mode", lambda: _transfer_mode(_connectors(transfer)))
     fields.put("kv_load_failure_policy", lambda: transfer.kv_load_failure_policy)
     fields.put("kv_transfer_config", lambda: redact(_plain(transfer)))
     fields.put(
@@ -107,6 +109,20 @@ def _describe_transfer(fields: Fields, vllm_config: Any) -> None:
         "kv_lease_seconds", lambda: float(transfer.get_from_extra_config("kv_lease_duration", default=30))
     )
     fields.put("side_channel", side_channel)
+
+
+def _connectors(transfer: Any) -> list[str]:
+    """Names as configured, those of a `MultiConnector`'s children in its place (vLLM `MultiConnector`)."""
+    if transfer.kv_connector != "MultiConnector":
+        return [str(transfer.kv_connector)]
+    return [str(child["kv_connector"]) for child in transfer.kv_connector_extra_config["connectors"]]
+
+
+def _transfer_mode(connectors: list[str]) -> str:
+    """How KV moves; `NixlConnector` is the pulling one under its old name (0.26 to 0.33)."""
+    known = {"NixlConnector": "pull", "NixlPullConnector": "pull", "NixlPushConnector": "push"}
+    modes = {known.get(name, "other") for name in connectors}
+    return modes.pop() if len(modes) == 1 else "mixed"
 
 
 def _describe_model(fields: Fields, vllm_config: Any) -> None:

@@ -117,6 +117,8 @@ COMPLETE = EngineConfig(
     process="worker",
     role="kv_both",
     kv_connector="NixlConnector",
+    connectors=["NixlConnector"],
+    transfer_mode="pull",
     kv_transfer_config={
         "kv_connector": "NixlConnector",
         "kv_role": "kv_both",
@@ -173,9 +175,17 @@ def test_everything_that_is_there_is_captured() -> None:
 WHOLE = "kv_transfer_config"
 """The field that shows the whole of vLLM's own configuration object."""
 COMES_FROM: dict[str, set[str]] = {
-    "kv_transfer_config": {"role", "kv_connector", "kv_load_failure_policy", WHOLE, "kv_lease_seconds"},
+    "kv_transfer_config": {
+        "role",
+        "kv_connector",
+        "connectors",
+        "transfer_mode",
+        "kv_load_failure_policy",
+        WHOLE,
+        "kv_lease_seconds",
+    },
     "kv_transfer_config.kv_role": {"role", WHOLE},
-    "kv_transfer_config.kv_connector": {"kv_connector", WHOLE},
+    "kv_transfer_config.kv_connector": {"kv_connector", "connectors", "transfer_mode", WHOLE},
     "kv_transfer_config.kv_load_failure_policy": {"kv_load_failure_policy", WHOLE},
     "kv_transfer_config.kv_connector_extra_config": {"kv_lease_seconds", WHOLE},
     "kv_transfer_config.engine_id": {WHOLE},
@@ -278,6 +288,26 @@ def test_an_unreadable_advertisement_costs_only_its_own_fields() -> None:
     worker.xfer_handshake_metadata.agent_metadata_bytes = b"\xc1"
     event = engine_config(vllm_config(), "worker", worker=worker)
     assert ("c0ffee", 2, 0) == (event.compatibility_hash, len(event.kv_groups), event.num_blocks)
+
+
+@pytest.mark.parametrize(
+    ("names", "mode"),
+    [
+        (["NixlConnector"], "pull"),
+        (["NixlPushConnector"], "push"),
+        (["ExampleConnector", "OffloadingConnector"], "other"),
+        (["NixlConnector", "ExampleConnector"], "mixed"),
+    ],
+)
+def test_children_of_a_multi_connector_are_named_and_say_how_kv_moves(names: list[str], mode: str) -> None:
+    """What decode may be judged by depends on whether it reads, is written to, or loads in another way."""
+    config = vllm_config()
+    config.kv_transfer_config.kv_connector = "MultiConnector"
+    config.kv_transfer_config.kv_connector_extra_config = {
+        "connectors": [{"kv_connector": name} for name in names]
+    }
+    event = engine_config(config, "engine_core")
+    assert (names, mode) == (event.connectors, event.transfer_mode)
 
 
 def test_the_environment_comes_along_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
