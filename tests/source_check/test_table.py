@@ -143,7 +143,9 @@ def test_an_attribute_that_is_gone_is_named_with_version_and_hook() -> None:
     def remove(signatures: Signatures) -> None:
         signatures.attributes[name]["0.32.0"] = ""
 
-    assert [f"vLLM 0.32.0, hook core.resume: {name} does not exist"] == problems(TABLE, changed(remove))
+    assert [
+        f"vLLM 0.32.0, hook {hook}: {name} does not exist" for hook in ("core.resume", "core.invalid_blocks")
+    ] == problems(TABLE, changed(remove))
 
 
 @pytest.mark.parametrize(

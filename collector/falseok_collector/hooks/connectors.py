@@ -8,8 +8,13 @@ _V1 = "vllm.distributed.kv_transfer.kv_connector.v1"
 
 INTERFACE = (
     "on_new_request",
+    "get_num_new_matched_tokens",
     "update_state_after_alloc",
+    "build_connector_meta",
+    "update_connector_output",
     "request_finished",
+    "take_events",
+    "start_load_kv",
     "get_finished",
     "get_block_ids_with_load_errors",
 )

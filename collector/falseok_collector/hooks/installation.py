@@ -15,6 +15,8 @@ from falseok_collector.attributes import CollectorHookUnavailable, HookState
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks import log_location
 from falseok_collector.hooks.api_server import ApiServerObserver
+from falseok_collector.hooks.connector_table import connector_hooks
+from falseok_collector.hooks.connector_watch import ConnectorWatch
 from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.hooks.scheduler import SchedulerObserver
@@ -28,7 +30,12 @@ class Installation:
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
         self._worker = WorkerObserver(emitter)
-        self.hooks = hook_table(emitter, self._worker, SchedulerObserver(emitter), ApiServerObserver(emitter))
+        scheduler = SchedulerObserver(emitter)
+        self.connectors = ConnectorWatch(emitter, scheduler, self._report)
+        self.hooks = (
+            *hook_table(emitter, self._worker, scheduler, ApiServerObserver(emitter)),
+            *connector_hooks(self.connectors, scheduler),
+        )
         self.agent_hooks = agent_hooks(self._worker)
         self._probes = {hook.name: self._probe(hook) for hook in self.hooks}
         self._agent_probes = [
@@ -59,16 +66,17 @@ class Installation:
         """Put every original back. Hooks whose module was not imported yet stay unarmed from now on."""
         self._installed = False
         log_location.uninstall()
+        self.connectors.uninstall()
         for probe in self.probes():
             probe.uninstall()
 
     def probes(self) -> list[Probe]:
-        """Every probe, wrapped or not."""
+        """Every probe, wrapped or not, but those of connectors, which come and go with them."""
         return [*self._probes.values(), *self._agent_probes]
 
     def states(self) -> list[HookState]:
         """State and counts of every hook, for the heartbeat."""
-        return [probe.snapshot() for probe in self.probes()]
+        return [*(probe.snapshot() for probe in self.probes()), *self.connectors.states()]
 
     def _probe(self, hook: Hook) -> Probe:
         return Probe(

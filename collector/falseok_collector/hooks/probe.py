@@ -58,6 +58,10 @@ class Call:
         position = self._index.get(name)
         return self.args[position] if position is not None and position < len(self.args) else default
 
+    def of(self, instance: Any) -> "Call":
+        """The same call as if made on another instance, for observers that read attributes it lacks."""
+        return Call(instance, self.args, self.kwargs, self._index)
+
 
 class Probe:
     """Wraps one function and lets observers look at its calls.

@@ -159,6 +159,14 @@ class SchedulerObserver:
             tracked,
         )
 
+    def park(self, request_id: str, external_tokens: int) -> Tracked | None:
+        """A request now waits for what another connector than NIXL loads; None when its admission was not seen."""
+        tracked = self._requests.get(request_id)
+        if tracked is not None:
+            tracked.expected_tokens = external_tokens
+            tracked.waiting_since_ns = time.monotonic_ns()
+        return tracked
+
     def before_resume(self, call: Call) -> tuple[bool, int]:
         """The scheduler takes a request out of the wait: does it know that the receive failed?"""
         request = call.argument("request")

@@ -9,6 +9,8 @@ from falseok_collector.deferred import Deferred
 from falseok_collector.emitter import Emitter
 from falseok_collector.hashing import KeyedHash
 from falseok_collector.hooks.api_server import ApiServerObserver
+from falseok_collector.hooks.connector_table import connector_hooks
+from falseok_collector.hooks.connector_watch import ConnectorWatch
 from falseok_collector.hooks.probe import Probe
 from falseok_collector.hooks.scheduler import SchedulerObserver
 from falseok_collector.hooks.table import agent_hooks, hook_table
@@ -39,8 +41,11 @@ class Hooked:
         self.reports = Reports()
         self.probes: list[Probe] = []
         worker = WorkerObserver(self.emitter)
-        table = hook_table(
-            self.emitter, worker, SchedulerObserver(self.emitter), ApiServerObserver(self.emitter)
+        scheduler = SchedulerObserver(self.emitter)
+        self.connectors = ConnectorWatch(self.emitter, scheduler, self.reports)
+        table = (
+            *hook_table(self.emitter, worker, scheduler, ApiServerObserver(self.emitter)),
+            *connector_hooks(self.connectors, scheduler),
         )
         self._hooks = {hook.name: hook for hook in table}
         worker.nixl_probes = [

@@ -3,16 +3,15 @@
 import pytest
 
 from falseok_collector.emitter import Emitter
-from falseok_collector.hooks.api_server import ApiServerObserver
 from falseok_collector.hooks.hook import Hook
-from falseok_collector.hooks.scheduler import SchedulerObserver
-from falseok_collector.hooks.table import agent_hooks, hook_table
+from falseok_collector.hooks.installation import Installation
+from falseok_collector.hooks.table import agent_hooks
 from falseok_collector.hooks.worker import WorkerObserver
 from falseok_collector.settings import Settings
 
 EMITTER = Emitter(Settings(sinks=("memory",)))
 WORKER = WorkerObserver(EMITTER)
-TABLE = hook_table(EMITTER, WORKER, SchedulerObserver(EMITTER), ApiServerObserver(EMITTER))
+TABLE = Installation(EMITTER).hooks
 AGENT = agent_hooks(WORKER)
 
 
