@@ -1,7 +1,8 @@
 """The KV connectors a pair can move its cache with, as data, and the `--kv-transfer-config` that asks for them.
 
 Names and settings were read in vLLM 0.27.0 to 0.32.0. `ExampleConnector` was called `SharedStorageConnector` before
-0.26; it keeps the cache as files of a folder and knows no hybrid cache.
+0.26; it keeps the cache as files of a folder and knows no hybrid cache. `OffloadingConnector` refuses to start on a
+CPU ("only supported on CUDA-alike and XPU GPUs"), so it is not among them.
 """
 
 from collections.abc import Mapping
@@ -10,15 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from falseok_lab.errors import LabError
-from falseok_lab.preflight import GIB
 
 Role = Literal["prefill", "decode"]
 KV_ROLES: dict[Role, str] = {"prefill": "kv_producer", "decode": "kv_consumer"}
 
 STORAGE = "shared-storage"
 """Folder in a lab where `ExampleConnector` of both engines keeps its files."""
-
-OFFLOADED_BYTES = GIB // 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +61,6 @@ CONNECTORS: dict[str, Connector] = {
             decode=("ExampleConnector", "NixlConnector"),
             hybrid_cache=False,
         ),
-        Connector(
-            name="offloading",
-            explanation="decode reads from prefill; each keeps what it evicts in main memory",
-            prefill=("NixlConnector", "OffloadingConnector"),
-            decode=("NixlConnector", "OffloadingConnector"),
-        ),
     )
 }
 
@@ -103,13 +95,9 @@ def kv_transfer_config(
 
 
 def _child(name: str, role: Role, lab: Path, nixl_settings: Mapping[str, object]) -> dict[str, object]:
-    if name == "ExampleConnector":
-        settings: dict[str, object] = {"shared_storage_path": str(lab / STORAGE)}
-    elif name == "OffloadingConnector":
-        settings = {"cpu_bytes_to_use": OFFLOADED_BYTES}
-    else:
-        settings = dict(nixl_settings)
-    # Files and main memory are written and read by the same engine, whatever its part in the pair.
+    files = {"shared_storage_path": str(lab / STORAGE)}
+    settings = files if name == "ExampleConnector" else dict(nixl_settings)
+    # Files are written and read by the same engine, whatever its part in the pair.
     kv_role = KV_ROLES[role] if name.startswith("Nixl") else "kv_both"
     return {"kv_connector": name, "kv_role": kv_role} | (
         {"kv_connector_extra_config": settings} if settings else {}

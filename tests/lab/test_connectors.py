@@ -46,15 +46,6 @@ def test_several_connectors_are_children_in_the_order_they_are_asked() -> None:
     ] == [[(child["kv_connector"], child["kv_role"]) for child in side] for side in children]
 
 
-def test_main_memory_is_bounded() -> None:
-    """vLLM asks how much of it an OffloadingConnector may take."""
-    child = config("decode", "offloading")["kv_connector_extra_config"]["connectors"][1]
-    assert ("OffloadingConnector", 1 << 27) == (
-        child["kv_connector"],
-        child["kv_connector_extra_config"]["cpu_bytes_to_use"],
-    )
-
-
 def test_an_unknown_connector_lists_the_known_ones() -> None:
     """The message is the list to choose from."""
     with pytest.raises(LabError, match="pull, push, multi"):
