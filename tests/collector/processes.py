@@ -23,7 +23,7 @@ def run(code: str, *arguments: str, **variables: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
         env=environment(**variables),
     )
     assert 0 == done.returncode, done.stderr

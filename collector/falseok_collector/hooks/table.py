@@ -35,6 +35,7 @@ def hook_table(
             reads=("vllm.config.utils:hash_factors",),
             before=worker.begin_capture,
             after=worker.end_capture,
+            failed=worker.end_capture,
         ),
         Hook(
             "worker.register_kv_caches",

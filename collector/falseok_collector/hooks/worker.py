@@ -106,7 +106,7 @@ class WorkerObserver:
         return utils, original
 
     def end_capture(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
-        """Put `hash_factors` back."""
+        """Put `hash_factors` back, however the call ended."""
         utils, original = state
         utils.hash_factors = original
 

@@ -240,6 +240,24 @@ def test_factors_of_the_hash_are_captured_and_the_engine_is_left_as_it_was(
     assert {"dtype": "bfloat16", "num_kv_heads": "2"} == config.factors_compared
 
 
+def test_a_hash_that_cannot_be_computed_leaves_the_engine_as_it_was(
+    hooked: Hooked, engine_modules: dict[str, ModuleType]
+) -> None:
+    """Its error passes, and its function is back in place."""
+    utils: Any = engine_modules["vllm.config.utils"]
+    module: Any = ModuleType("base_worker")
+
+    def hash_factors(factors: dict[str, Any]) -> str:
+        raise TypeError("not serialisable")
+
+    utils.hash_factors = hash_factors
+    module.compute_nixl_compatibility_hash = lambda vllm_config: utils.hash_factors({})
+    hooked.wrap(module, compute_nixl_compatibility_hash="worker.compatibility_hash")
+    with pytest.raises(TypeError, match="not serialisable"):
+        module.compute_nixl_compatibility_hash({})
+    assert utils.hash_factors is hash_factors
+
+
 def test_an_accepted_handshake(hooked: Hooked, worker: Worker) -> None:
     """With the peer's clock offset, whose error is half the time it took."""
     worker._nixl_handshake("10.0.0.2", 5601, 1, expected_engine_id="engine-there")
