@@ -14,7 +14,7 @@ def lab_line(status: PairStatus) -> Text:
     state = status.state
     parts = [f"{role} {'lives' if lives else 'ended'}" for role, lives in status.alive.items()]
     processes = ", ".join(parts) or "nothing was started"
-    text = f"{state.name}  vLLM {state.vllm}  model {state.model}  fault {state.fault}  {state.router_url}  {processes}"
+    text = f"{state.name}  vLLM {state.vllm}  model {state.model}  {state.connector}  fault {state.fault}  {state.router_url}  {processes}"
     return Text(printable(text), overflow="fold")
 
 

@@ -112,21 +112,22 @@ def _send_all(
     direct: bool,
 ) -> list[Answer]:
     answers: list[Answer] = []
-    with (
-        httpx.Client(timeout=settings.timeout_seconds, trust_env=False) as client,
-        ThreadPoolExecutor(max_workers=settings.concurrency) as pool,
-    ):
+    client = httpx.Client(timeout=settings.timeout_seconds, trust_env=False)
+    pool = ThreadPoolExecutor(max_workers=settings.concurrency)
+    try:
         sender = _Sender(client=client, state=state, settings=settings, run=run, direct=direct)
         pending = [pool.submit(sender, index) for index in range(settings.requests)]
-        try:
-            for done in as_completed(pending):
-                answer = done.result()
-                append(state.client_log, answer)
-                answers.append(answer)
-                if on_answer is not None:
-                    on_answer(answer)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for done in as_completed(pending):
+            answer = done.result()
+            append(state.client_log, answer)
+            answers.append(answer)
+            if on_answer is not None:
+                on_answer(answer)
+        client.close()
+    finally:
+        # Whoever is interrupted ends the pair next, and with it what is still being asked: waiting for answers
+        # here would take as long as the engines like.
+        pool.shutdown(wait=False, cancel_futures=True)
     return sorted(answers, key=lambda answer: answer.index)
 
 

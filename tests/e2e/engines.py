@@ -11,6 +11,7 @@ from falseok_alerts.incident import Incident
 from falseok_alerts.judge import judge
 from falseok_lab.drive import Answer, DriveSettings, drive, drive_direct
 from falseok_lab.pair import PairSettings, PairState, down, up
+from falseok_lab.processes import interruptible_by_sigterm, undisturbed
 from falseok_lab.sides import Side
 from falseok_lab.spool_lines import read_spool
 from falseok_pipeline.data_directory import DataDirectory
@@ -120,14 +121,16 @@ def run_pair(
     )
     state = up(settings, reporter)
     answers: list[Answer] = []
-    try:
-        for one in drives:
-            reporter.step(f"{name}: {one.requests} requests {one.run or ''}")
-            answers += drive(state, one)
-        direct_answers = drive_direct(state, drives[-1]) if direct else []
-        time.sleep(quiet_seconds)
-    finally:
-        down(name, data, reporter)
+    with interruptible_by_sigterm():
+        try:
+            for one in drives:
+                reporter.step(f"{name}: {one.requests} requests {one.run or ''}")
+                answers += drive(state, one)
+            direct_answers = drive_direct(state, drives[-1]) if direct else []
+            time.sleep(quiet_seconds)
+        finally:
+            with undisturbed():
+                down(name, data, reporter)
     return _fold(data, state, answers, direct_answers)
 
 

@@ -1,7 +1,8 @@
 """A server that stands where an engine stands: it takes an engine's command line and speaks the same HTTP.
 
 What it answers follows from the request alone, so that a test knows what to expect. `STAND_IN` in its environment
-makes it misbehave: `die` ends it with an error, `deaf` never answers, `stray` leaves a process of its session.
+makes it misbehave: `die` ends it with an error, `deaf` never answers, `stray` leaves a process of its session, `slow`
+answers no prompt.
 """
 
 import argparse
@@ -57,6 +58,8 @@ class Engine:
             while (await request.receive())["type"] != "http.disconnect":
                 pass
             self.left += 1
+        if os.environ.get("STAND_IN") == "slow":
+            await asyncio.sleep(600)
         params = body.get("kv_transfer_params") or {}
         if params.get("do_remote_decode"):
             offered = {} if text == "no offer" else {"remote_block_ids": [[1, 2]], "remote_engine_id": "p"}

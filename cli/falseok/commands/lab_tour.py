@@ -24,6 +24,7 @@ from falseok_lab import pair
 from falseok_lab.answers import Answer
 from falseok_lab.drive import DriveSettings, drive
 from falseok_lab.pair import PairSettings
+from falseok_lab.processes import interruptible_by_sigterm, undisturbed
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.service import Service
 
@@ -79,17 +80,19 @@ def _end_earlier_tour(directory: DataDirectory, reporter: LabProgress) -> None:
 
 
 def _driven(settings: PairSettings, requests: int, reporter: LabProgress) -> list[Answer]:
-    """The answers of a pair that lives just as long."""
+    """The answers of a pair that lives just as long, whether Ctrl-C or SIGTERM ends it."""
     state = pair.up(settings, reporter)
-    try:
-        reporter.step(f"sending {requests} requests through {state.router_url}")
-        return drive(
-            state,
-            DriveSettings(requests=requests),
-            on_answer=lambda answer: reporter.show(answer_line(answer)),
-        )
-    finally:
-        pair.down(settings.name, settings.data, reporter)
+    with interruptible_by_sigterm():
+        try:
+            reporter.step(f"sending {requests} requests through {state.router_url}")
+            return drive(
+                state,
+                DriveSettings(requests=requests),
+                on_answer=lambda answer: reporter.show(answer_line(answer)),
+            )
+        finally:
+            with undisturbed():
+                pair.down(settings.name, settings.data, reporter)
 
 
 def _judged(directory: DataDirectory) -> list[Incident]:
