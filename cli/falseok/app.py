@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from falseok.commands import demo, lab, run, status, triage
+from falseok.commands import demo, ingest, lab, run, status, triage
 from falseok.entry import installed_version
 from falseok.reporting_group import ReportingGroup
 from falseok.typer_settings import SETTINGS
@@ -21,6 +21,7 @@ app.command("run", short_help="Store, fold and judge events as they come.")(run.
 app.command("status", short_help="What is seen, what is missing, what was lost.")(status.status)
 app.command("demo", short_help="Replay a recorded incident of real engines and show it.")(demo.demo)
 app.add_typer(triage.app, name="triage", help="Look into incidents and requests.")
+app.add_typer(ingest.app, name="ingest", help="Bring in logs of engines without the collector.")
 app.add_typer(lab.app, name="lab", help="Run two real engines on this machine.")
 
 

@@ -67,7 +67,12 @@ class EngineConfig(Attributes):
 
     event_name: ClassVar[str] = "engine.config"
 
-    process: Annotated[str, Meta(description="api_server, engine_core or worker: who reports.")] = ""
+    process: Annotated[
+        str,
+        Meta(
+            description="api_server, engine_core or worker: who reports; log when it was read from log files."
+        ),
+    ] = ""
     role: Annotated[str, Meta(description="kv_role: kv_producer, kv_consumer or kv_both.")] = ""
     kv_connector: Annotated[str, Meta(description="Connector class named in --kv-transfer-config.")] = ""
     connectors: Annotated[
@@ -157,6 +162,11 @@ class EngineConfig(Attributes):
     environment: Annotated[
         dict[str, str], Meta(description="VLLM_*, UCX_* and NIXL_* environment, credentials redacted.")
     ] = {}
+    non_default_arguments: Annotated[
+        dict[str, Any],
+        Meta(description="Arguments as vLLM prints those that are not the default, credentials redacted."),
+    ] = {}
+    kv_cache_tokens: Annotated[int, Meta(description="Tokens the KV cache holds, where a log says so.")] = 0
 
 
 class EngineExit(Attributes):

@@ -22,6 +22,8 @@ class Reason(StrEnum):
     TORN_LINE = "torn_line"
     UNREADABLE = "unreadable"
     REFUSED_BY_STORE = "refused_by_store"
+    NOT_UNDERSTOOD = "not_understood"
+    """A line of a log that has the words of one of ours and cannot be read."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

@@ -10,4 +10,6 @@ SELECT boot, engine_id, host, pid, process, events_seen, lost_events, events_emi
            arrayMap(hook -> concat(hook.hook, ' is unavailable (', hook.reason, ')'), unavailable_hooks)
        ))) AS hooks_in_trouble
 FROM collectors
+-- What was read from log files has a boot, but no collector.
+WHERE NOT startsWith(boot, 'log-')
 ORDER BY last_seen DESC, boot
