@@ -87,7 +87,7 @@ def test_a_bad_line_becomes_a_dead_letter_and_its_neighbours_are_kept(reason: Re
 
 def test_every_reason_of_a_line_has_its_case() -> None:
     """A reason that nothing gives is no reason. The others come from source and store."""
-    elsewhere = {Reason.TORN_LINE, Reason.UNREADABLE, Reason.REFUSED_BY_STORE}
+    elsewhere = {Reason.TORN_LINE, Reason.UNREADABLE, Reason.REFUSED_BY_STORE, Reason.NOT_UNDERSTOOD}
     assert set(Reason) - elsewhere == {reason for reason, _ in BAD.values()}
 
 
