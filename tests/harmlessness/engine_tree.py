@@ -28,7 +28,7 @@ def make(
     for target, by_version in sorted(signatures.functions.items()):
         module, _, name = target.partition(":")
         signature = by_version[version]
-        if signature is not None and not signature.inherited_from:
+        if signature is not None:
             modules[module].append(_source(name, signature, (returns or {}).get(name, "None")))
     for name, homes in sorted(signatures.attributes.items()):
         module, _, function = name.partition(":")

@@ -21,6 +21,7 @@ import wrapt
 
 from falseok_collector import plugin
 from falseok_collector.emitter import Emitter
+from falseok_collector.hooks.connectors import CONNECTORS, INTERFACE, ONLY_SOME, Connector
 from falseok_collector.hooks.installation import Installation
 from falseok_collector.settings import Settings
 
@@ -214,6 +215,35 @@ def agent_report() -> dict[str, Any]:
     return report
 
 
+def connector_report(connector: Connector) -> dict[str, Any] | None:
+    """The methods of one connector, wrapped on an instance as the factory's hook does; None when it can't be had."""
+    try:
+        owner = getattr(importlib.import_module(connector.module), connector.class_name)
+    except ImportError:
+        return None
+    report: dict[str, Any] = {"states": {}, "hurt": [], "left behind": []}
+    for raise_in_hooks, role in itertools.product((False, True), ("SCHEDULER", "WORKER")):
+        made, one = installation(raise_in_hooks=raise_in_hooks), instance(owner)
+        methods = [name for name in INTERFACE | ONLY_SOME if hasattr(owner, name)]
+        for name in methods:
+            setattr(type(one), name, stand_in(inspect.getattr_static(owner, name), raises=None))
+        config = SimpleNamespace(
+            kv_transfer_config=SimpleNamespace(engine_id="e"), parallel_config=SimpleNamespace(rank=0)
+        )
+        created: Any = SimpleNamespace(
+            argument={"config": config, "role": SimpleNamespace(name=role)}.__getitem__
+        )
+        made.connectors.after_create(created, None, one)
+        report["states"] |= {state.name: state.state for state in made.connectors.states()}
+        for name in methods:
+            bound = getattr(one, name)
+            if bound(*arguments(bound)) is not RESULT:
+                report["hurt"].append(f"{name}, observers raise: {raise_in_hooks}")
+        made.uninstall()
+        report["left behind"] += vars(one)
+    return report
+
+
 def load_as_vllm_does() -> None:
     """Again, and once more through vLLM's own loader where there is one."""
     plugin.register()
@@ -260,6 +290,11 @@ def main() -> None:
     report["observers raised"] = sorted(raised)
     report["hash_factors is the engine's"] = hash_factors() is before
     report["agent"] = agent_report()
+    report["connectors"] = {
+        connector.name: connector_report(connector)
+        for connector in CONNECTORS
+        if not connector.name.startswith("Nixl")  # the hooks of the table are for those
+    }
     print(json.dumps(report))  # noqa: T201 - it is what the script is for
 
 

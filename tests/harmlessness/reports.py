@@ -62,3 +62,8 @@ def assert_harmless(report: dict[str, Any], version: str) -> None:
     assert [True] * 6 == (agent["results, observers raise: False"] + agent["results, observers raise: True"])
     assert [] == agent["left behind"]
     assert [] == report["loaded"]
+    connectors = {name: found for name, found in report["connectors"].items() if found is not None}
+    assert {"MultiConnector", "ExampleConnector", "OffloadingConnector"} <= set(connectors)
+    for name, found in connectors.items():
+        assert {"active"} == set(found["states"].values()), name
+        assert ([], []) == (found["hurt"], found["left behind"]), name

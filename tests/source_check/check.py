@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from tests.source_check import targets
 from tests.source_check.signatures import Signature, Signatures
 
-from falseok_collector.hooks.connectors import Connector
+from falseok_collector.hooks.connectors import INTERFACE, ONLY_SOME, Connector
 from falseok_collector.hooks.hook import Hook
 
 
@@ -27,20 +27,28 @@ def problems(hooks: Iterable[Hook], signatures: Signatures) -> list[str]:
 
 
 def connector_problems(connectors: Iterable[Connector], signatures: Signatures) -> list[str]:
-    """Methods the hooks rely on that a connector's class lacks in a release it is said to be in."""
-    found: list[str] = []
-    for connector in connectors:
-        for name in targets.interface_of(connector):
-            owners = signatures.attributes.get(name)
-            if owners is None:
-                found.append(f"connector {connector.name}: {name} is not in signatures.json: make signatures")
+    """Methods of connectors that are watched and do not fit, by release, connector and method."""
+    return [problem for connector in connectors for problem in _of_connector(connector, signatures)]
+
+
+def _of_connector(connector: Connector, signatures: Signatures) -> Iterator[str]:
+    for method, parameters in (INTERFACE | ONLY_SOME).items():
+        name = f"{connector.target}.{method}"
+        by_version = signatures.functions.get(name, {})
+        if missing := sorted(set(signatures.versions) - set(by_version)):
+            versions = ", ".join(missing)
+            yield f"connector {connector.name}: {name} of vLLM {versions} is not in signatures.json: make signatures"
+        for version, signature in sorted(by_version.items()):
+            start = f"vLLM {version}, connector {connector.name}: {name}"
+            if not connector.versions.includes(version):
                 continue
-            found += [
-                f"vLLM {version}, connector {connector.name}: {name} does not exist"
-                for version in signatures.versions
-                if connector.versions.includes(version) and not owners.get(version)
-            ]
-    return found
+            if signature is None:
+                if method in INTERFACE:
+                    yield f"{start} does not exist"
+                continue
+            for parameter in parameters:
+                if parameter not in signature.parameters():
+                    yield f"{start} has no parameter {parameter}, but {signature.definition}"
 
 
 def taken(hook: Hook, version: str, signatures: Signatures) -> tuple[str, Signature] | None:

@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     hooks = targets.table()
-    extracted = extract(sources, targets.functions(hooks), targets.attributes(hooks, CONNECTORS))
+    extracted = extract(sources, targets.functions(hooks, CONNECTORS), targets.attributes(hooks))
     merged = merge(read(), extracted) if FILE.is_file() else extracted
     write(merged)
     sys.stderr.write(f"{FILE.name}: {', '.join(sorted(sources))} read; it has {', '.join(merged.versions)}\n")

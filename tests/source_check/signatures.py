@@ -4,7 +4,9 @@ Kept in `signatures.json`, written by `python -m tests.source_check.extract`.
 """
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,7 +45,7 @@ class Signature(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class Signatures(msgspec.Struct):
-    """The whole file."""
+    """Everything that is on file."""
 
     versions: list[str]
     functions: dict[str, dict[str, Signature | None]]
@@ -61,15 +63,70 @@ class Signatures(msgspec.Struct):
         )
 
 
+class _Function(msgspec.Struct):
+    """Versions in a row that define a function in the same way, or do not."""
+
+    versions: list[str]
+    signature: Signature | None
+
+
+class _Attribute(msgspec.Struct):
+    """Versions in a row that have an attribute in the same place; empty where none has it."""
+
+    versions: list[str]
+    home: str
+
+
+class _OnFile(msgspec.Struct):
+    """Signatures as the file has them."""
+
+    versions: list[str]
+    functions: dict[str, list[_Function]]
+    attributes: dict[str, list[_Attribute]]
+
+
 def read(path: Path = FILE) -> Signatures:
     """The signatures on file. Raises `msgspec.ValidationError` when the file does not fit."""
-    return msgspec.json.decode(path.read_bytes(), type=Signatures)
+    on_file = msgspec.json.decode(path.read_bytes(), type=_OnFile)
+    return Signatures(
+        on_file.versions,
+        {
+            name: {version: run.signature for run in runs for version in run.versions}
+            for name, runs in on_file.functions.items()
+        },
+        {
+            name: {version: run.home for run in runs for version in run.versions}
+            for name, runs in on_file.attributes.items()
+        },
+    )
 
 
 def write(signatures: Signatures, path: Path = FILE) -> None:
-    """Write them sorted and readable: a change of a version is a change of few lines."""
-    text = msgspec.json.format(msgspec.json.encode(signatures, order="sorted"), indent=1)
+    """Write them sorted and readable: where a version differs from the one before, there is a new entry."""
+    on_file = _OnFile(
+        signatures.versions,
+        {
+            name: [_Function(versions, signature) for versions, signature in _runs(by_version)]
+            for name, by_version in signatures.functions.items()
+        },
+        {
+            name: [_Attribute(versions, home) for versions, home in _runs(by_version)]
+            for name, by_version in signatures.attributes.items()
+        },
+    )
+    text = msgspec.json.format(msgspec.json.encode(on_file, order="sorted"), indent=1)
+    # Versions of a run on one line.
+    text = re.sub(rb"\[\s+((?:\"[\d.]+\",?\s+)+)\]", _on_one_line, text)
     path.write_bytes(text + b"\n")
+
+
+def _on_one_line(versions: re.Match[bytes]) -> bytes:
+    return b"[" + b" ".join(versions.group(1).split()) + b"]"
+
+
+def _runs(by_version: dict[str, _Value]) -> Iterator[tuple[list[str], _Value]]:
+    for value, run in groupby(sorted(by_version), key=lambda version: by_version[version]):
+        yield list(run), value
 
 
 def _without(by_version: dict[str, _Value], versions: set[str]) -> dict[str, _Value]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from falseok_collector.emitter import Emitter
-from falseok_collector.hooks.connectors import INTERFACE, Connector
+from falseok_collector.hooks.connectors import INTERFACE, ONLY_SOME, Connector
 from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.installation import Installation
 from falseok_collector.settings import Settings
@@ -18,20 +18,15 @@ def table() -> tuple[Hook, ...]:
     return tuple(hook for hook in made.hooks if hook.module.startswith(ENGINE))
 
 
-def functions(hooks: Iterable[Hook]) -> list[str]:
-    """Every function a hook may wrap."""
-    return sorted({target for hook in hooks for target in wrapped(hook)})
+def functions(hooks: Iterable[Hook], connectors: Iterable[Connector] = ()) -> list[str]:
+    """Every function a hook may wrap, and the methods of connectors that are watched."""
+    watched = {f"{connector.target}.{method}" for connector in connectors for method in INTERFACE | ONLY_SOME}
+    return sorted(watched.union(target for hook in hooks for target in wrapped(hook)))
 
 
-def attributes(hooks: Iterable[Hook], connectors: Iterable[Connector] = ()) -> list[str]:
-    """Every attribute an observer reads beside the parameters, and what every connector must have."""
-    read = {name for hook in hooks for name in read_by(hook)}
-    return sorted(read.union(*map(interface_of, connectors)))
-
-
-def interface_of(connector: Connector) -> list[str]:
-    """The methods of a connector's class that hooks rely on."""
-    return [f"{connector.target}.{method}" for method in INTERFACE]
+def attributes(hooks: Iterable[Hook]) -> list[str]:
+    """Every attribute an observer reads beside the parameters."""
+    return sorted({name for hook in hooks for name in read_by(hook)})
 
 
 def wrapped(hook: Hook) -> list[str]:

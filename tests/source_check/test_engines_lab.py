@@ -24,8 +24,8 @@ def test_the_file_says_what_installed_engines_say() -> None:
     }
     found = extract(
         {version: sources for version, sources in installed.items() if version in on_file.versions},
-        targets.functions(table),
-        targets.attributes(table, CONNECTORS),
+        targets.functions(table, CONNECTORS),
+        targets.attributes(table),
     )
     assert {"0.27.0", "0.32.0"} <= set(found.versions)
     assert found == on_file.without(set(on_file.versions) - set(found.versions))

@@ -48,26 +48,38 @@ def test_a_connector_that_lost_a_method_is_named() -> None:
     name = f"{mooncake.target}.get_finished"
 
     def remove(signatures: Signatures) -> None:
-        signatures.attributes[name]["0.33.0"] = ""
+        signatures.functions[name]["0.33.0"] = None
 
     assert [f"vLLM 0.33.0, connector MooncakeConnector: {name} does not exist"] == connector_problems(
         CONNECTORS, changed(remove)
     )
 
 
+@pytest.mark.parametrize("method", ["update_state_after_alloc", "request_finished_all_groups"])
+def test_a_connector_whose_method_lost_a_parameter_is_named(method: str) -> None:
+    """Also one that only some connectors have."""
+    mooncake = next(connector for connector in CONNECTORS if connector.name == "MooncakeConnector")
+    name, definition = f"{mooncake.target}.{method}", f"def {method}(self, req, blocks, num_external_tokens)"
+
+    def rename(signatures: Signatures) -> None:
+        signatures.functions[name]["0.31.0"] = Signature(definition)
+
+    assert [
+        f"vLLM 0.31.0, connector MooncakeConnector: {name} has no parameter request, but {definition}"
+    ] == connector_problems(CONNECTORS, changed(rename))
+
+
 def test_a_connector_that_is_not_on_file_is_named() -> None:
     """Who adds one extracts again."""
     new = Connector("New", "vllm.new", "New", run_live=False)
-    assert (
-        "connector New: vllm.new:New.on_new_request is not in signatures.json: make signatures"
-        == (connector_problems([new], ON_FILE)[0])
-    )
+    missing = f"vllm.new:New.on_new_request of vLLM {', '.join(ON_FILE.versions)} is not in signatures.json"
+    assert f"connector New: {missing}: make signatures" == connector_problems([new], ON_FILE)[0]
 
 
 def test_nothing_is_on_file_that_the_table_does_not_name() -> None:
     """What is left of a removed hook would hide in the file."""
-    assert targets.functions(TABLE) == sorted(ON_FILE.functions)
-    assert targets.attributes(TABLE, CONNECTORS) == sorted(ON_FILE.attributes)
+    assert targets.functions(TABLE, CONNECTORS) == sorted(ON_FILE.functions)
+    assert targets.attributes(TABLE) == sorted(ON_FILE.attributes)
 
 
 def test_a_hook_of_the_table_that_is_not_on_file_is_named() -> None:

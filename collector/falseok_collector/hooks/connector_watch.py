@@ -12,11 +12,13 @@ from falseok_collector.attributes import HookState, KvInvalidBlocks, KvReadEnd
 from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
 from falseok_collector.hooks.connector_loads import MODE, LoadObserver, raised
+from falseok_collector.hooks.connectors import INTERFACE, ONLY_SOME
 from falseok_collector.hooks.probe import After, Before, Call, Failed, Probe, Reporter
 from falseok_collector.hooks.scheduler import SchedulerObserver
 
 NIXL = "vllm.distributed.kv_transfer.kv_connector.v1.nixl"
 
+_NEEDED = INTERFACE | ONLY_SOME
 _MAX_PROBES = 256
 """An engine has a handful of connectors; a test suite that makes many is not watched without end."""
 
@@ -76,36 +78,32 @@ class ConnectorWatch:
             self._wrap(
                 connector,
                 "on_new_request",
-                ("request",),
                 before=lambda call: self._scheduler.before_new_request(admission.seen_by(call)),
             )
             self._wrap(
                 connector,
                 finish,
-                ("request",),
                 before=lambda call: self._before_finish(admission.seen_by(call)),
                 after=lambda call, state, result: self._scheduler.after_finish(
                     admission.seen_by(call), state, result
                 ),
             )
         else:
-            self._wrap(connector, finish, ("request",), before=loads.before_finish)
+            self._wrap(connector, finish, before=loads.before_finish)
         for child in others:
             self._wrap(
                 child,
                 "get_num_new_matched_tokens",
-                ("request", "num_computed_tokens"),
                 after=loads.after_matched,
             )
             self._wrap(
                 child,
                 "update_state_after_alloc",
-                ("request", "blocks", "num_external_tokens"),
                 before=loads.before_allocated,
             )
-        self._wrap(connector, "update_connector_output", ("connector_output",), before=loads.before_output)
-        self._wrap(connector, "build_connector_meta", (), before=loads.before_step)
-        self._wrap(connector, "take_events", (), after=loads.after_step)
+        self._wrap(connector, "update_connector_output", before=loads.before_output)
+        self._wrap(connector, "build_connector_meta", before=loads.before_step)
+        self._wrap(connector, "take_events", after=loads.after_step)
 
     def _before_finish(self, call: Call) -> None:
         self.loads.before_finish(call)
@@ -124,16 +122,15 @@ class ConnectorWatch:
             emitter.emit(engine_config(config, "worker"), engine_id=engine_id, rank=rank)
         for child in others:
             observer = _Worker(emitter, self.loads, type(child).__name__, engine_id, rank)
-            self._wrap(child, "start_load_kv", (), failed=observer.failed_load)
-            self._wrap(child, "get_block_ids_with_load_errors", (), after=observer.after_load_errors)
+            self._wrap(child, "start_load_kv", failed=observer.failed_load)
+            self._wrap(child, "get_block_ids_with_load_errors", after=observer.after_load_errors)
             if hasattr(child, "get_transfer_results"):  # since 0.30
-                self._wrap(child, "get_transfer_results", (), after=observer.after_results)
+                self._wrap(child, "get_transfer_results", after=observer.after_results)
 
-    def _wrap(  # noqa: PLR0913 - one keyword an observer
+    def _wrap(
         self,
         connector: Any,
         method: str,
-        needed: tuple[str, ...],
         *,
         before: Before | None = None,
         after: After | None = None,
@@ -151,7 +148,7 @@ class ConnectorWatch:
             raise_inside=self._emitter.settings.raise_in_hooks,
         )
         self.probes.append(probe)
-        probe.install(connector, method, needed)
+        probe.install(connector, method, _NEEDED[method])
 
 
 class Facade:

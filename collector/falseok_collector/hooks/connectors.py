@@ -6,19 +6,26 @@ from falseok_collector.hooks.versions import SUPPORTED, Versions
 
 _V1 = "vllm.distributed.kv_transfer.kv_connector.v1"
 
-INTERFACE = (
-    "on_new_request",
-    "get_num_new_matched_tokens",
-    "update_state_after_alloc",
-    "build_connector_meta",
-    "update_connector_output",
-    "request_finished",
-    "take_events",
-    "start_load_kv",
-    "get_finished",
-    "get_block_ids_with_load_errors",
-)
-"""Methods of `KVConnectorBase_V1` that every connector has, its own or inherited, from 0.26 to 0.33."""
+INTERFACE: dict[str, tuple[str, ...]] = {
+    "on_new_request": ("request",),
+    "get_num_new_matched_tokens": ("request", "num_computed_tokens"),
+    "update_state_after_alloc": ("request", "blocks", "num_external_tokens"),
+    "build_connector_meta": (),
+    "update_connector_output": ("connector_output",),
+    "request_finished": ("request",),
+    "take_events": (),
+    "start_load_kv": (),
+    "get_finished": (),
+    "get_block_ids_with_load_errors": (),
+}
+"""Methods of `KVConnectorBase_V1` that every connector has, its own or inherited, from 0.26 to 0.33, with the
+parameters that observers need."""
+
+ONLY_SOME: dict[str, tuple[str, ...]] = {
+    "request_finished_all_groups": ("request",),
+    "get_transfer_results": (),
+}
+"""Methods that only some connectors (`SupportsHMA`) or releases (since 0.30) have."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from falseok_collector.attributes import (
     KvReadStart,
     SchedWaitRemote,
 )
-from falseok_collector.hooks.connectors import INTERFACE
+from falseok_collector.hooks.connectors import INTERFACE, ONLY_SOME
 
 ID = "cmpl-r-0-0123abcd"
 SYNCHRONOUS = (32, False)
@@ -436,10 +436,6 @@ def test_a_connector_of_another_shape_costs_its_evidence_only(process: Process) 
     assert [("connector.update_state_after_alloc", "signature")] == [
         (report.hook, report.reason) for report in process.hooked.reports
     ]
-
-
-ONLY_SOME = {"request_finished_all_groups", "get_transfer_results"}
-"""Methods that connectors without hybrid caches, or releases before 0.30, lack."""
 
 
 def test_only_methods_that_every_connector_has_are_relied_on(process: Process) -> None:
