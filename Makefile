@@ -9,7 +9,7 @@ TEST := $(VENV)/.test-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lab test-lab test-all bench recordings docs signatures clean
+.PHONY: help demo test check lab test-kafka test-lab test-all bench recordings docs signatures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,10 @@ check: $(TEST) ## formatting, lint, types, direction of imports, generated pages
 
 lab: $(SERVICE) ## the same incident live: two real vLLM engines on this machine's CPU
 	$(BIN)/falseok lab tour
+
+test-kafka: $(TEST) ## tests against a real Apache Kafka broker: takes about 4 minutes
+	@$(BIN)/python -m tests.kafka.needed
+	$(BIN)/python -m pytest -m kafka -p no:randomly
 
 test-lab: $(TEST) ## tests on real engines: builds vLLM environments, takes about 20 minutes
 	$(BIN)/python -m pytest -m lab -p no:randomly

@@ -14,9 +14,18 @@ import msgspec
 
 PREFIX = "FALSEOK_"
 CONFIG_VARIABLE = "FALSEOK_CONFIG"
-KNOWN_SINKS = ("spool", "memory")
+KNOWN_SINKS = ("spool", "kafka", "otlp", "memory")
 SERVICE_VARIABLES = frozenset({"FALSEOK_CONFIG", "FALSEOK_DATA"})
 """Variables that are ours but are not settings of the collector."""
+SECRETS = {
+    "salt": "salt_file",
+    "kafka_sasl_password": "kafka_sasl_password_file",
+    "kafka_ssl_key_password": "kafka_ssl_key_password_file",
+}
+"""Settings that are never shown, with the setting that names a file to read each from."""
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+COMPRESSIONS = ("none", "gzip", "lz4", "snappy", "zstd")
 _INT64_MAX = 2**63 - 1
 _SECONDS_MAX = 3_600
 _FLUSH_SECONDS_MIN = 0.005
@@ -33,13 +42,45 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     """0 turns the collector off entirely: nothing is wrapped, nothing is started."""
     sinks: tuple[str, ...] = ("spool",)
-    """Where events go: spool, memory. Several at once are allowed."""
+    """Where events go: spool, kafka, otlp, memory. Several at once are allowed; see sinks.md."""
     spool_dir: str = ""
     """Directory of the spool; empty: `spool` below FALSEOK_DATA, else below the user's data directory."""
     spool_max_bytes: int = 1024**3
     """Bound of the whole spool directory. Past it the oldest finished segments are dropped and counted."""
     spool_segment_bytes: int = 16 * 1024**2
     """Size at which a new segment is begun."""
+    kafka_bootstrap_servers: str = "localhost:9092"
+    """Brokers to ask for the cluster first: `host:port`, several separated by commas."""
+    kafka_topic: str = "falseok.events.v1"
+    """Topic of all events, keyed by engine id."""
+    kafka_engines_topic: str = "falseok.engines.v1"
+    """Compacted topic of the copies of `engine.config`, keyed by engine id."""
+    kafka_compression: str = "lz4"
+    """none, gzip, lz4, snappy or zstd; gzip is used when a codec's library is missing."""
+    kafka_timeout_seconds: float = 5.0
+    """How long the brokers may take to confirm a batch before events go to the sink's own spool."""
+    kafka_security_protocol: str = "PLAINTEXT"
+    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    kafka_sasl_mechanism: str = "PLAIN"
+    """PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; counts with a SASL protocol."""
+    kafka_sasl_username: str = ""
+    """User name for SASL."""
+    kafka_sasl_password: str = ""
+    """Password for SASL. Never shown."""
+    kafka_sasl_password_file: str = ""
+    """File that holds the password; wins over `kafka_sasl_password`."""
+    kafka_ssl_cafile: str = ""
+    """PEM file of the authorities that may have signed the brokers' certificates; empty: the system's."""
+    kafka_ssl_certfile: str = ""
+    """PEM file of the client's certificate, for mutual TLS."""
+    kafka_ssl_keyfile: str = ""
+    """PEM file of the client's private key."""
+    kafka_ssl_key_password: str = ""
+    """Password of the private key. Never shown."""
+    kafka_ssl_key_password_file: str = ""
+    """File that holds the private key's password; wins over `kafka_ssl_key_password`."""
+    kafka_ssl_check_hostname: bool = True
+    """0 accepts a broker whose certificate names another host."""
     engine_group: str = ""
     """Name of the deployment this engine belongs to; empty: its side channel's host:port."""
     salt: str = ""
@@ -58,6 +99,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """What was wrong with the settings as given, one sentence each."""
 
+    def __repr__(self) -> str:
+        """Without secrets: a representation ends up in logs."""
+        fields = ", ".join(
+            f"{name}={'[redacted]' if name in SECRETS and value else repr(value)}"
+            for name, value in msgspec.structs.asdict(self).items()
+        )
+        return f"Settings({fields})"
+
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of this process. Never raises; see `Settings.problems`."""
@@ -69,9 +118,10 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         try:
             accepted[key] = _PARSERS[key](value)
         except (TypeError, ValueError) as error:
-            shown = "" if key == "salt" else f"={value!r}"
+            shown = "" if key in SECRETS else f"={value!r}"
             problems.append(f"{PREFIX}{key.upper()}{shown} is ignored: {error}")
-    _read_salt_file(accepted, problems)
+    for secret, file in SECRETS.items():
+        _read_secret_file(accepted, secret, file, problems)
     _raise_flush_seconds(accepted, problems)
     if not accepted.get("spool_dir"):
         accepted["spool_dir"] = str(_default_spool_directory(environment, problems))
@@ -122,19 +172,19 @@ def _default_spool_directory(environment: Mapping[str, str], problems: list[str]
         return directory
 
 
-def _read_salt_file(accepted: dict[str, Any], problems: list[str]) -> None:
-    path = accepted.get("salt_file")
+def _read_secret_file(accepted: dict[str, Any], secret: str, file: str, problems: list[str]) -> None:
+    path = accepted.get(file)
     if not path:
         return
     try:
-        salt = Path(path).read_text(encoding="utf-8").strip()
+        text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        problems.append(f"{PREFIX}SALT_FILE={path} cannot be read and is ignored: {error}")
+        problems.append(f"{PREFIX}{file.upper()}={path} cannot be read and is ignored: {error}")
         return
-    if salt:
-        accepted["salt"] = salt
+    if text:
+        accepted[secret] = text
     else:
-        problems.append(f"{PREFIX}SALT_FILE={path} is empty and is ignored")
+        problems.append(f"{PREFIX}{file.upper()}={path} is empty and is ignored")
 
 
 def _raise_flush_seconds(accepted: dict[str, Any], problems: list[str]) -> None:
@@ -203,12 +253,39 @@ def _sinks(value: Any) -> tuple[str, ...]:
     return sinks
 
 
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        text = _text(value).strip()
+        for choice in choices:
+            if text.upper() == choice.upper():
+                return choice
+        raise ValueError(f"expected one of {', '.join(choices)}")
+
+    return parse
+
+
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "enabled": _boolean,
     "sinks": _sinks,
     "spool_dir": _path,
     "spool_max_bytes": _whole_number,
     "spool_segment_bytes": _whole_number,
+    "kafka_bootstrap_servers": _text,
+    "kafka_topic": _text,
+    "kafka_engines_topic": _text,
+    "kafka_compression": _one_of(*COMPRESSIONS),
+    "kafka_timeout_seconds": _seconds,
+    "kafka_security_protocol": _one_of(*SECURITY_PROTOCOLS),
+    "kafka_sasl_mechanism": _one_of(*SASL_MECHANISMS),
+    "kafka_sasl_username": _text,
+    "kafka_sasl_password": _text,
+    "kafka_sasl_password_file": _path,
+    "kafka_ssl_cafile": _path,
+    "kafka_ssl_certfile": _path,
+    "kafka_ssl_keyfile": _path,
+    "kafka_ssl_key_password": _text,
+    "kafka_ssl_key_password_file": _path,
+    "kafka_ssl_check_hostname": _boolean,
     "engine_group": _text,
     "salt": _text,
     "salt_file": _path,

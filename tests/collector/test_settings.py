@@ -35,6 +35,20 @@ def test_without_anything_given_the_defaults_hold() -> None:
         ("FALSEOK_SPOOL_DIR", "s", "spool_dir", str(Path.cwd() / "s")),
         ("FALSEOK_SPOOL_MAX_BYTES", "1048576", "spool_max_bytes", 1_048_576),
         ("FALSEOK_SPOOL_SEGMENT_BYTES", "4096", "spool_segment_bytes", 4096),
+        ("FALSEOK_KAFKA_BOOTSTRAP_SERVERS", "a:1,b:2", "kafka_bootstrap_servers", "a:1,b:2"),
+        ("FALSEOK_KAFKA_TOPIC", "t", "kafka_topic", "t"),
+        ("FALSEOK_KAFKA_ENGINES_TOPIC", "t", "kafka_engines_topic", "t"),
+        ("FALSEOK_KAFKA_COMPRESSION", "ZSTD", "kafka_compression", "zstd"),
+        ("FALSEOK_KAFKA_TIMEOUT_SECONDS", "2", "kafka_timeout_seconds", 2.0),
+        ("FALSEOK_KAFKA_SECURITY_PROTOCOL", "sasl_ssl", "kafka_security_protocol", "SASL_SSL"),
+        ("FALSEOK_KAFKA_SASL_MECHANISM", "SCRAM-SHA-256", "kafka_sasl_mechanism", "SCRAM-SHA-256"),
+        ("FALSEOK_KAFKA_SASL_USERNAME", "u", "kafka_sasl_username", "u"),
+        ("FALSEOK_KAFKA_SASL_PASSWORD", "p", "kafka_sasl_password", "p"),
+        ("FALSEOK_KAFKA_SSL_CAFILE", "/c.pem", "kafka_ssl_cafile", "/c.pem"),
+        ("FALSEOK_KAFKA_SSL_CERTFILE", "/c.pem", "kafka_ssl_certfile", "/c.pem"),
+        ("FALSEOK_KAFKA_SSL_KEYFILE", "/k.pem", "kafka_ssl_keyfile", "/k.pem"),
+        ("FALSEOK_KAFKA_SSL_KEY_PASSWORD", "p", "kafka_ssl_key_password", "p"),
+        ("FALSEOK_KAFKA_SSL_CHECK_HOSTNAME", "0", "kafka_ssl_check_hostname", False),
         ("FALSEOK_ENGINE_GROUP", "chat", "engine_group", "chat"),
         ("FALSEOK_SALT", "pepper", "salt", "pepper"),
         ("FALSEOK_RING_EVENTS", "10", "ring_events", 10),
@@ -104,8 +118,8 @@ def test_the_collector_is_on_by_any_word_for_yes(text: str) -> None:
     ("variable", "text", "expectation"),
     [
         ("FALSEOK_ENABLED", "maybe", "expected 0 or 1"),
-        ("FALSEOK_SINKS", "spool,carrier-pigeon", "expected a list out of spool, memory"),
-        ("FALSEOK_SINKS", ",", "expected a list out of spool, memory"),
+        ("FALSEOK_SINKS", "spool,carrier-pigeon", "expected a list out of spool, kafka, otlp, memory"),
+        ("FALSEOK_SINKS", ",", "expected a list out of spool, kafka, otlp, memory"),
         ("FALSEOK_SPOOL_MAX_BYTES", "1GiB", "expected a whole number above 0"),
         ("FALSEOK_SPOOL_MAX_BYTES", "0", "expected a whole number above 0"),
         ("FALSEOK_SPOOL_MAX_BYTES", "9223372036854775808", "expected a whole number above 0"),
@@ -116,6 +130,13 @@ def test_the_collector_is_on_by_any_word_for_yes(text: str) -> None:
         ("FALSEOK_HEARTBEAT_SECONDS", "inf", "expected seconds, above 0 and at most 3,600"),
         ("FALSEOK_HEARTBEAT_SECONDS", "0", "expected seconds, above 0 and at most 3,600"),
         ("FALSEOK_RAISE_IN_HOOKS", "2", "expected 0 or 1"),
+        ("FALSEOK_KAFKA_COMPRESSION", "zip", "expected one of none, gzip, lz4, snappy, zstd"),
+        ("FALSEOK_KAFKA_SASL_MECHANISM", "GSSAPI", "expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        (
+            "FALSEOK_KAFKA_SECURITY_PROTOCOL",
+            "TLS",
+            "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
     ],
 )
 def test_a_wrong_value_is_named_and_the_default_holds(variable: str, text: str, expectation: str) -> None:
@@ -235,10 +256,21 @@ def test_an_empty_salt_file_is_named(tmp_path: Path) -> None:
     ).problems
 
 
-def test_a_salt_never_shows_in_a_problem(tmp_path: Path) -> None:
+@pytest.mark.parametrize("secret", ["salt", "kafka_sasl_password", "kafka_ssl_key_password"])
+def test_a_secret_never_shows_in_a_problem(tmp_path: Path, secret: str) -> None:
     """Problems go to the log."""
-    (problem,) = read_settings(config_file(tmp_path, "salt = 731\n")).problems
-    assert "FALSEOK_SALT is ignored: expected text" == problem
+    (problem,) = read_settings(config_file(tmp_path, f"{secret} = 731\n")).problems
+    assert f"FALSEOK_{secret.upper()} is ignored: expected text" == problem
+
+
+@pytest.mark.parametrize("secret", ["salt", "kafka_sasl_password", "kafka_ssl_key_password"])
+def test_a_secret_comes_from_its_file_which_wins(tmp_path: Path, secret: str) -> None:
+    """Secrets are mounted as files; a line break at the end is the editor's."""
+    path = tmp_path / "secret"
+    path.write_text("pepper\n", encoding="utf-8")
+    name = f"FALSEOK_{secret.upper()}"
+    read = read_settings({f"{name}_FILE": str(path), name: "other"})
+    assert ("pepper", ()) == (getattr(read, secret), read.problems)
 
 
 def test_a_group_that_is_not_text_is_refused() -> None:

@@ -36,6 +36,11 @@ class SpoolSink(Sink):
         self._size = 0
         self._lines = 0
 
+    @property
+    def number(self) -> int:
+        """Number of the segment written last; 0 before the first."""
+        return self._number
+
     def write(self, lines: list[bytes]) -> None:
         """Append the lines, all or nothing: a write cut short is undone before `OSError` leaves."""
         if not lines:
