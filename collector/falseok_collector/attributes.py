@@ -392,7 +392,11 @@ class KvWriteEnd(Attributes):
     remote_engine_id: Annotated[str, Meta(description="Engine that is written to.")] = ""
     remote_request_id: Annotated[str, Meta(description="Internal id of the request there.")] = ""
     outcome: Annotated[
-        str, Meta(description="ok, failed, or unmatched: decode never asked for the blocks.")
+        str,
+        Meta(
+            description="ok, failed, unmatched (decode never asked for the blocks) or expired (let go of while the write "
+            "was under way)."
+        ),
     ] = ""
     failure_type: Annotated[
         str,

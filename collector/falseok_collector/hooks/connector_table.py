@@ -2,10 +2,53 @@
 
 from falseok_collector.hooks.connector_watch import NIXL, ConnectorWatch
 from falseok_collector.hooks.hook import Hook
+from falseok_collector.hooks.push import PushObserver
 from falseok_collector.hooks.scheduler import SchedulerObserver
 
 FACTORY = "vllm.distributed.kv_transfer.kv_connector.factory"
 SCHEDULER = "vllm.v1.core.sched.scheduler"
+PUSH_WORKER = "NixlPushConnectorWorker"
+
+
+def push_hooks(push: PushObserver) -> tuple[Hook, ...]:
+    """Hooks of NIXL's push mode."""
+    module = f"{NIXL}.push_worker"
+    return (
+        Hook(
+            "worker.push_step",
+            module,
+            (f"{PUSH_WORKER}.start_load_kv",),
+            "kv.read.start of push mode",
+            parameters=("metadata",),
+            reads=(
+                "engine_id",
+                "tp_rank",
+                "block_size",
+                f"{NIXL}.metadata:NixlConnectorMetadata.reqs_to_recv",
+                f"{NIXL}.metadata:NixlConnectorMetadata.push_finished_blocks",
+            ),
+            before=push.before_step,
+        ),
+        Hook(
+            "worker.push_write",
+            module,
+            (f"{PUSH_WORKER}._do_start_push_kv",),
+            "kv.write.start",
+            parameters=("request_id", "local_block_ids", "registration_data"),
+            reads=("engine_id", "tp_rank"),
+            before=push.before_write,
+            after=push.after_write,
+            failed=push.raised_in_write,
+        ),
+        Hook(
+            "worker.push_results",
+            module,
+            (f"{PUSH_WORKER}.get_transfer_results", f"{PUSH_WORKER}.get_finished"),
+            "kv.write.end",
+            reads=("engine_id", "tp_rank"),
+            after=push.after_results,
+        ),
+    )
 
 
 def connector_hooks(watch: ConnectorWatch, scheduler: SchedulerObserver) -> tuple[Hook, ...]:

@@ -15,10 +15,11 @@ from falseok_collector.attributes import CollectorHookUnavailable, HookState
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks import log_location
 from falseok_collector.hooks.api_server import ApiServerObserver
-from falseok_collector.hooks.connector_table import connector_hooks
+from falseok_collector.hooks.connector_table import connector_hooks, push_hooks
 from falseok_collector.hooks.connector_watch import ConnectorWatch
 from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.probe import Call, Probe
+from falseok_collector.hooks.push import PushObserver
 from falseok_collector.hooks.scheduler import SchedulerObserver
 from falseok_collector.hooks.table import agent_hooks, hook_table
 from falseok_collector.hooks.worker import WorkerObserver
@@ -35,6 +36,7 @@ class Installation:
         self.hooks = (
             *hook_table(emitter, self._worker, scheduler, ApiServerObserver(emitter)),
             *connector_hooks(self.connectors, scheduler),
+            *push_hooks(PushObserver(emitter, self._worker)),
         )
         self.agent_hooks = agent_hooks(self._worker)
         self._probes = {hook.name: self._probe(hook) for hook in self.hooks}

@@ -7,6 +7,7 @@ and `nixl.connector` of vLLM 0.26 to 0.33.
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -22,12 +23,19 @@ from falseok_collector.identity import transfer_id_of
 
 _MAX_TRACKED = 65_536
 _MESSAGE_CHARACTERS = 2_000
+PUSH = "push"
+"""Mode of a receipt in push mode: decode is written to."""
+WRITE = "write"
+"""What is tracked is prefill's side of push mode, no read at all."""
+_NOT_FATAL = frozenset({"notification_failed", "transfer_release_failed", "push_reg_notif_failed"})
 _STAGE = {
     "handshake_failed": "handshake",
     "transfer_setup_failed": "setup",
     "transfer_failed": "check",
     "transfer_exception": "check",
     "notification_failed": "notify",
+    "push_reg_handshake_failed": "handshake",
+    "push_reg_notif_failed": "notify",
     "transfer_release_failed": "release",
 }
 
@@ -42,6 +50,11 @@ class Read(msgspec.Struct):
     descriptors: int = 0
     bytes: int = 0
     failed: bool = False
+    done: int = 0
+    """Handles whose telemetry was taken, which vLLM does once for each that succeeded."""
+    mode: str = ""
+    """`PUSH` or `WRITE`; empty for what decode reads itself."""
+    connector: str = ""
     last_failed_call: str = ""
     """The NIXL call that raised last: tells a failed transfer from a failed look at a finished one."""
 
@@ -85,6 +98,8 @@ class WorkerObserver:
         self._posting = threading.local()
         self.nixl_probes: list[Probe] = []
         """Probes of the NIXL agent's own methods; they can only be installed once the agent exists."""
+        self.failed_write: Callable[[Call, str, Read], None] | None = None
+        """Told of a failure that concerns a write of push mode."""
 
     # Compatibility hash ------------------------------------------------------------------------------------
 
@@ -136,7 +151,7 @@ class WorkerObserver:
 
     def after_handshake(self, call: Call, started_ns: int, result: Any) -> None:
         """A peer was accepted; `result` is `(agents by rank, clock offset)`."""
-        duration = _seconds_since(started_ns)
+        duration = seconds_since(started_ns)
         self._emit_handshake(
             call,
             outcome="ok",
@@ -155,7 +170,7 @@ class WorkerObserver:
             remote_hash=hashes_in(message)[1],
             exception_class=type(error).__name__,
             exception_message=message[:_MESSAGE_CHARACTERS],
-            duration_seconds=_seconds_since(started_ns),
+            duration_seconds=seconds_since(started_ns),
         )
 
     def _emit_handshake(self, call: Call, **fields: Any) -> None:
@@ -249,9 +264,12 @@ class WorkerObserver:
         read = self._track(
             request_id, str(getattr(remote, "engine_id", "")), str(getattr(remote, "request_id", ""))
         )
+        if read.mode == WRITE:
+            if self.failed_write is not None:
+                self.failed_write(call, request_id, read)
+            return
         error = call.argument("error")
-        fatal = failure_type not in {"notification_failed", "transfer_release_failed"}
-        read.failed = read.failed or fatal
+        read.failed = read.failed or failure_type not in _NOT_FATAL
         end = msgspec.structs.replace(
             _ended(read, "failed"),
             failure_type=failure_type,
@@ -271,7 +289,7 @@ class WorkerObserver:
         read = self._track(
             request_id, str(getattr(remote, "engine_id", "")), str(getattr(remote, "request_id", ""))
         )
-        if read.failed:
+        if read.failed or read.mode == WRITE:
             return
         read.failed = True
         end = msgspec.structs.replace(_ended(read, "failed"), failure_type="declined", stage="setup")
@@ -287,7 +305,9 @@ class WorkerObserver:
             read = self._reads.pop(request_id, None)
             if read is not None and not read.failed:
                 # Received without a handle that was seen: something is not watched, and that is no evidence of arrival.
-                self._emit_read(_ended(read, "ok" if read.handles else "skipped"), worker, request_id, read)
+                # In push mode the handles are prefill's, and vLLM counts the notices of the writers.
+                outcome = "ok" if read.handles or read.mode == PUSH else "skipped"
+                self._emit_read(_ended(read, outcome), worker, request_id, read)
 
     # The NIXL agent's own methods -----------------------------------------------------------------------------
 
@@ -308,6 +328,7 @@ class WorkerObserver:
         read = self._read_of_handle(call)
         if read is not None:
             read.bytes += int(getattr(result, "totalBytes", 0))
+            read.done += 1
 
     def failed_telemetry(self, call: Call, state: Any, error: BaseException) -> None:  # noqa: ARG002
         """Looking at a finished transfer failed: the bytes had arrived."""
@@ -330,6 +351,19 @@ class WorkerObserver:
     def _read_of_handle(self, call: Call) -> Read | None:
         request_id = self._handles.get(call.args[0]) if call.args else None
         return self._reads.get(request_id) if request_id is not None else None
+
+    def track(self, request_id: str, remote_engine_id: str, remote_request_id: str) -> Read:
+        """What is known of a request's transfer, from now on if it was unknown."""
+        return self._track(request_id, remote_engine_id, remote_request_id)
+
+    def forget(self, request_id: str, mode: str) -> Read | None:
+        """Stop tracking a transfer of that mode, and give what was known of it."""
+        read = self._reads.get(request_id)
+        return self._reads.pop(request_id, None) if read is not None and read.mode == mode else None
+
+    def posting(self, request_id: str) -> None:
+        """Handles made in this thread belong to that request from now on; to none when it is empty."""
+        self._posting.request_id = request_id
 
     def _track(self, request_id: str, remote_engine_id: str, remote_request_id: str) -> Read:
         read = self._reads.get(request_id)
@@ -362,14 +396,17 @@ def _ended(read: Read, outcome: str) -> KvReadEnd:
         remote_engine_id=read.remote_engine_id,
         remote_request_id=read.remote_request_id,
         outcome=outcome,
-        duration_seconds=_seconds_since(read.started_ns),
+        mode=read.mode,
+        connector=read.connector,
+        duration_seconds=seconds_since(read.started_ns),
         bytes=read.bytes,
         descriptors=read.descriptors,
         handles=read.handles,
     )
 
 
-def _seconds_since(started_ns: int) -> float:
+def seconds_since(started_ns: int) -> float:
+    """Seconds since a reading of the monotonic clock."""
     return (time.monotonic_ns() - started_ns) / 1e9
 
 

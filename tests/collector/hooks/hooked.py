@@ -9,9 +9,10 @@ from falseok_collector.deferred import Deferred
 from falseok_collector.emitter import Emitter
 from falseok_collector.hashing import KeyedHash
 from falseok_collector.hooks.api_server import ApiServerObserver
-from falseok_collector.hooks.connector_table import connector_hooks
+from falseok_collector.hooks.connector_table import connector_hooks, push_hooks
 from falseok_collector.hooks.connector_watch import ConnectorWatch
 from falseok_collector.hooks.probe import Probe
+from falseok_collector.hooks.push import PushObserver
 from falseok_collector.hooks.scheduler import SchedulerObserver
 from falseok_collector.hooks.table import agent_hooks, hook_table
 from falseok_collector.hooks.worker import WorkerObserver
@@ -46,9 +47,10 @@ class Hooked:
         table = (
             *hook_table(self.emitter, worker, scheduler, ApiServerObserver(self.emitter)),
             *connector_hooks(self.connectors, scheduler),
+            *push_hooks(PushObserver(self.emitter, worker)),
         )
         self._hooks = {hook.name: hook for hook in table}
-        worker.nixl_probes = [
+        worker.nixl_probes = self.agent_probes = [
             Probe(hook.name, "nixl", after=hook.after, failed=hook.failed, report=self.reports)
             for hook in agent_hooks(worker)
         ]

@@ -58,6 +58,7 @@ def install(
     """An installation with its own table of hooks."""
     monkeypatch.setattr(installation, "hook_table", lambda *_: hooks)
     monkeypatch.setattr(installation, "connector_hooks", lambda *_: ())
+    monkeypatch.setattr(installation, "push_hooks", lambda *_: ())
     emitter = Emitter(settings or Settings(sinks=("memory",), flush_seconds=0.001))
     made = Installation(emitter)
     made.install()
