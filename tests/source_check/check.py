@@ -12,6 +12,8 @@ from falseok_collector.hooks.hook import Hook
 def problems(hooks: Iterable[Hook], signatures: Signatures) -> list[str]:
     """One sentence a problem, with version, hook and symbol; empty when the table fits every version."""
     found: list[str] = []
+    hooks = tuple(hooks)
+    known = {target for hook in hooks for target in targets.wrapped(hook)}
     for hook in hooks:
         unknown = list(_not_on_file(hook, signatures))
         found += unknown
@@ -21,7 +23,7 @@ def problems(hooks: Iterable[Hook], signatures: Signatures) -> list[str]:
             if hook.versions.includes(version):
                 found += [
                     f"vLLM {version}, hook {hook.name}: {text}"
-                    for text in _misfits(hook, version, signatures)
+                    for text in _misfits(hook, version, signatures, known)
                 ]
     return found
 
@@ -71,7 +73,7 @@ def _not_on_file(hook: Hook, signatures: Signatures) -> Iterator[str]:
             )
 
 
-def _misfits(hook: Hook, version: str, signatures: Signatures) -> Iterator[str]:
+def _misfits(hook: Hook, version: str, signatures: Signatures, known: set[str]) -> Iterator[str]:
     found = taken(hook, version, signatures)
     if found is None:
         yield _absence(hook, version, signatures)
@@ -83,6 +85,9 @@ def _misfits(hook: Hook, version: str, signatures: Signatures) -> Iterator[str]:
             yield f"{target} has no parameter {name}, but {signature.definition}"
     if signature.is_coroutine and hook.around is None:
         yield f"{target} is a coroutine function: its end is not the end of its call"
+    for owner in signature.overridden_in:
+        if f"{owner}.{target.rpartition('.')[2]}" not in known:
+            yield f"{owner} has its own {target.rpartition('.')[2]}, which no hook wraps"
     for name in targets.read_by(hook):
         if not signatures.attributes[name][version]:
             yield f"{name} does not exist"

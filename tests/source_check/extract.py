@@ -45,10 +45,11 @@ def function_in(sources: Sources, target: str) -> Signature | None:
     """How one version defines a function; None when it does not."""
     module, _, name = target.partition(":")
     found = sources.find(module, name)
-    if found is not None:
-        return _signature(found, module)
     owner_name, _, member = name.rpartition(".")
     owner = sources.find(module, owner_name) if owner_name else None
+    if found is not None:
+        below = sources.subclasses(owner) if owner is not None else []
+        return _signature(found, module, tuple(_full_name(one) for one in below if _hides(one, member)))
     for base in sources.bases(owner) if owner is not None else ():
         inherited = sources.find(base.module, f"{base.node.name}.{member}")
         if inherited is not None and isinstance(inherited.node, Function):
@@ -144,11 +145,17 @@ def merge(old: Signatures, new: Signatures) -> Signatures:
     )
 
 
-def _signature(found: Found, wrapped_in: str) -> Signature | None:
+def _hides(found: Found, member: str) -> bool:
+    """Whether a class has a method of its own that does not go on to the one above."""
+    own = [one for one in found.node.body if isinstance(one, Function) and one.name == member]
+    return bool(own) and f"super().{member}(" not in ast.unparse(own[-1])
+
+
+def _signature(found: Found, wrapped_in: str, overridden_in: tuple[str, ...]) -> Signature | None:
     if not isinstance(found.node, Function):
         return None
     elsewhere = found.module if found.module != wrapped_in else ""
-    return Signature(_header(found.node), digest(found.node), elsewhere)
+    return Signature(_header(found.node), digest(found.node), elsewhere, overridden_in=overridden_in)
 
 
 def _header(node: Function) -> str:

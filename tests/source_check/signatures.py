@@ -29,6 +29,9 @@ class Signature(msgspec.Struct, omit_defaults=True, frozen=True):
     inherited_from: str = ""
     """`module:Class` of the base that defines it: the class itself does not, so it cannot be wrapped there."""
 
+    overridden_in: tuple[str, ...] = ()
+    """`module:Class` of each class below that has its own and does not call this one: a hook here misses it."""
+
     def parameters(self) -> list[str]:
         """Names of the parameters in order, `self` included, without `*args` and `**kwargs`."""
         if not self.definition:

@@ -1,13 +1,17 @@
 """Python sources of one vLLM, in a folder or in a wheel, as syntax trees. Nothing of it is imported."""
 
 import ast
+import re
 import zipfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_CLASS = re.compile(r"^class (\w+)\(([^)]*)\)", re.MULTILINE)
 
 
 class Found(NamedTuple):
@@ -20,8 +24,9 @@ class Found(NamedTuple):
 class Sources:
     """Modules of one vLLM by name, parsed when they are asked for."""
 
-    def __init__(self, read: Callable[[str], str | None]) -> None:
+    def __init__(self, read: Callable[[str], str | None], files: Iterable[str]) -> None:
         self._read = read
+        self._files = files
         self._trees: dict[str, ast.Module | None] = {}
 
     @classmethod
@@ -31,7 +36,7 @@ class Sources:
         Raises `FileNotFoundError` when there is no `vllm` package in it.
         """
         wheel = path.is_file() and zipfile.is_zipfile(path)
-        sources = cls(_wheel_reader(path) if wheel else _folder_reader(path))
+        sources = cls(*(_wheel(path) if wheel else _folder(path)))
         if sources.tree("vllm") is None:
             raise FileNotFoundError(f"{path} is neither a folder nor a wheel with a vllm package in it")
         return sources
@@ -77,6 +82,30 @@ class Sources:
                     waiting.append(parent)
         return known
 
+    def subclasses(self, found: Found) -> list[Found]:
+        """Classes of vLLM that inherit from a class, directly or not, in the order of their modules."""
+        known: dict[tuple[str, str], Found] = {}
+        waiting = [found.node.name]
+        while waiting:
+            for module, name in self._by_base.get(waiting.pop(), ()):
+                below = self.find(module, name)
+                if below is None or (module, name) in known or found not in self.bases(below):
+                    continue
+                known[module, name] = below
+                waiting.append(name)
+        return [known[key] for key in sorted(known)]
+
+    @cached_property
+    def _by_base(self) -> dict[str, list[tuple[str, str]]]:
+        """Module and name of every class by the plain names of its bases; looked up as text, which is quick."""
+        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for file in self._files:
+            module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            for name, bases in _CLASS.findall(self._read(file) or ""):
+                for base in re.findall(r"\w+", bases):
+                    found[base].append((module, name))
+        return found
+
     def _text(self, module: str) -> str | None:
         plain = self._read(_path(module, package=False))
         return self._read(_path(module, package=True)) if plain is None else plain
@@ -108,22 +137,22 @@ def _path(module: str, *, package: bool) -> str:
     return module.replace(".", "/") + ("/__init__.py" if package else ".py")
 
 
-def _folder_reader(folder: Path) -> Callable[[str], str | None]:
+def _folder(folder: Path) -> tuple[Callable[[str], str | None], list[str]]:
     def read(name: str) -> str | None:
         path = folder / name
         return path.read_text(encoding="utf-8") if path.is_file() else None
 
-    return read
+    return read, [path.relative_to(folder).as_posix() for path in sorted((folder / "vllm").rglob("*.py"))]
 
 
-def _wheel_reader(path: Path) -> Callable[[str], str | None]:
+def _wheel(path: Path) -> tuple[Callable[[str], str | None], list[str]]:
     wheel = zipfile.ZipFile(path)
     names = frozenset(wheel.namelist())
 
     def read(name: str) -> str | None:
         return wheel.read(name).decode("utf-8") if name in names else None
 
-    return read
+    return read, sorted(name for name in names if name.startswith("vllm/") and name.endswith(".py"))
 
 
 def _flat(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -25,6 +25,7 @@ class Base:
         """Finish."""
         return request
 ''',
+    "vllm/other.py": "class Worker: ...\nclass Stranger(Worker):\n    def read(self): ...\n",
     "vllm/nixl/__init__.py": "from .worker import Worker\n",
     "vllm/nixl/hashing.py": "def compute(config, *, mode: str = 'pull') -> str:\n    return mode\n",
     "vllm/nixl/worker.py": '''
@@ -51,6 +52,17 @@ class Worker(Base, Generic[int], torch.Module):
     @staticmethod
     def size(config: str) -> int:
         return 1
+
+class Polite(Worker):
+    def read(self, request, tokens=1):
+        super().read(request, tokens)
+
+class Rude(
+    Polite, Generic[int]
+):
+    def read(self, request, tokens=1): ...
+
+class Silent(Worker): ...
 
 if torch:
     class Chosen:
@@ -141,6 +153,13 @@ def test_an_inherited_function_names_the_class_that_has_it(sources: Sources) -> 
     found = function_in(sources, "vllm.nixl.worker:Worker.finish")
     assert found is not None
     assert ("def finish(self, request)", "vllm.base:Base") == (found.definition, found.inherited_from)
+
+
+def test_classes_below_that_do_not_go_on_to_the_one_above_are_named(sources: Sources) -> None:
+    """However far below; not those that inherit or call it, and not classes that only share the base's name."""
+    found = function_in(sources, "vllm.nixl.worker:Worker.read")
+    assert found is not None
+    assert ("vllm.nixl.worker:Rude",) == found.overridden_in
 
 
 @pytest.mark.parametrize(

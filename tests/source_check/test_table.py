@@ -130,6 +130,16 @@ def test_a_function_that_moved_to_a_base_class_is_named_with_where_it_is() -> No
     ] == problems(TABLE, changed(move))
 
 
+def test_a_class_below_that_goes_its_own_way_is_named() -> None:
+    """Its calls never reach the function that is wrapped; a hook of its own settles that."""
+    loop = next(hook for hook in TABLE if hook.name == "core.loop")
+    below = "vllm.v1.engine.core:DPEngineCoreProc"
+    assert [
+        f"vLLM {version}, hook core.loop: {below} has its own run_busy_loop, which no hook wraps"
+        for version in ON_FILE.versions
+    ] == problems([loop], ON_FILE)
+
+
 def test_a_function_that_became_a_coroutine_is_named() -> None:
     """Its call would return before anything happened."""
 

@@ -220,6 +220,14 @@ def hook_table(
             set_up=lambda _: emitter.close(),
         ),
         Hook(
+            # Data-parallel engine cores of mixture-of-experts models have a loop of their own.
+            "core.loop_data_parallel",
+            "vllm.v1.engine.core",
+            ("DPEngineCoreProc.run_busy_loop",),
+            "the last events of a data-parallel engine core",
+            set_up=lambda _: emitter.close(),
+        ),
+        Hook(
             "worker.loop",
             "vllm.v1.executor.multiproc_executor",
             ("WorkerProc.worker_busy_loop",),
