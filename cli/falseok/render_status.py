@@ -60,8 +60,16 @@ def _collector(collector: Record) -> str:
             f"pid {collector['pid']} on {collector['host'] or 'an unknown host'}",
             f"{collector['events_seen']:,} events",
             hooks if collector["last_heartbeat"] else "no heartbeat yet",
+            *(_sink(sink) for sink in collector["sinks"]),
         )
     )
+
+
+def _sink(sink: Record) -> str:
+    details = [f"{sink['events_sent']:,} sent"]
+    details += [f"{sink['events_waiting']:,} waiting"] if sink["events_waiting"] else []
+    details += [f"{sink['events_lost']:,} lost"] if sink["events_lost"] else []
+    return f"{sink['name']} {sink['state']} ({', '.join(details)})"
 
 
 def _requests(report: StatusReport) -> str:

@@ -105,7 +105,20 @@ def _problems_of(collector: Record) -> list[str]:
         "numbered but never arrived": collector["lost_events"],
     }
     found = [f"{who}: {count:,} events {how}." for how, count in losses.items() if count > 0]
+    found += [f"{who}: {trouble}" for sink in collector["sinks"] if (trouble := _trouble_of(sink))]
     hooks = [
         f"{who}: hook {hook}; the evidence it gives is missing." for hook in collector["hooks_in_trouble"]
     ]
     return found + hooks
+
+
+def _trouble_of(sink: Record) -> str:
+    """What a person should know about a sink, in one sentence; empty when it is well."""
+    name, lost = sink["name"], sink["events_lost"]
+    reason = f" ({sink['last_error']})" if sink["last_error"] else ""
+    if sink["state"] == "unavailable":
+        return f"the {name} sink's library is not installed; the spool takes its events."
+    parts = [f"lost {lost:,} events"] if lost else []
+    if sink["state"] in {"retrying", "spooling"}:
+        parts.append(f"keeps {sink['events_waiting']:,} events that nobody takes{reason}")
+    return f"the {name} sink {' and '.join(parts)}." if parts else ""

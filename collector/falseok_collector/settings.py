@@ -28,8 +28,8 @@ SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 COMPRESSIONS = ("none", "gzip", "lz4", "snappy", "zstd")
 _INT64_MAX = 2**63 - 1
 _SECONDS_MAX = 3_600
-_FLUSH_SECONDS_MIN = 0.005
-"""Waking up more often costs a process more than it gains a reader."""
+_LEAST_SECONDS = {"flush_seconds": 0.005, "heartbeat_seconds": 0.05, "kafka_timeout_seconds": 0.5}
+"""Waking up more often costs a process more than it gains a reader; no broker answers sooner for certain."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kafka_compression: str = "lz4"
     """none, gzip, lz4, snappy or zstd; gzip is used when a codec's library is missing."""
     kafka_timeout_seconds: float = 5.0
-    """How long the brokers may take to confirm a batch before events go to the sink's own spool."""
+    """How long the brokers may take to confirm a batch before events go to the sink's own spool; at least 0.5."""
     kafka_security_protocol: str = "PLAINTEXT"
     """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
     kafka_sasl_mechanism: str = "PLAIN"
@@ -93,7 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     flush_seconds: float = 0.05
     """How often the sender thread hands events to the sinks; less than 0.005 is raised to that."""
     heartbeat_seconds: float = 5.0
-    """How often `collector.heartbeat` is sent."""
+    """How often `collector.heartbeat` is sent; less than 0.05 is raised to that."""
     raise_in_hooks: bool = False
     """Test aid: every hook raises inside. Serving must not notice."""
     problems: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             problems.append(f"{PREFIX}{key.upper()}{shown} is ignored: {error}")
     for secret, file in SECRETS.items():
         _read_secret_file(accepted, secret, file, problems)
-    _raise_flush_seconds(accepted, problems)
+    _raise_short_times(accepted, problems)
     if not accepted.get("spool_dir"):
         accepted["spool_dir"] = str(_default_spool_directory(environment, problems))
     return Settings(**accepted, problems=tuple(problems))
@@ -187,11 +187,12 @@ def _read_secret_file(accepted: dict[str, Any], secret: str, file: str, problems
         problems.append(f"{PREFIX}{file.upper()}={path} is empty and is ignored")
 
 
-def _raise_flush_seconds(accepted: dict[str, Any], problems: list[str]) -> None:
-    seconds = accepted.get("flush_seconds", _FLUSH_SECONDS_MIN)
-    if seconds < _FLUSH_SECONDS_MIN:
-        accepted["flush_seconds"] = _FLUSH_SECONDS_MIN
-        problems.append(f"{PREFIX}FLUSH_SECONDS={seconds!r} is raised to {_FLUSH_SECONDS_MIN}")
+def _raise_short_times(accepted: dict[str, Any], problems: list[str]) -> None:
+    for key, least in _LEAST_SECONDS.items():
+        seconds = accepted.get(key, least)
+        if seconds < least:
+            accepted[key] = least
+            problems.append(f"{PREFIX}{key.upper()}={seconds!r} is raised to {least}")
 
 
 def _text(value: Any) -> str:

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 from tests.cli.command_line import answer, falseok, words
 from tests.pipeline.stories import Fleet, corrupt
 
+from falseok_collector.attributes import CollectorHeartbeat, SinkState
+from falseok_collector.events import Envelope, Origin, encode
 from falseok_pipeline import replay
 
 
@@ -41,6 +44,55 @@ def test_losses_and_gaps_are_told_as_problems(tmp_path: Path) -> None:
         assert any(problem.startswith(start) for problem in problems), start
         assert start in text
     assert any("1 events numbered but never arrived" in problem for problem in problems)
+
+
+def heartbeat(*sinks: SinkState) -> bytes:
+    """What a collector says about its sinks."""
+    envelope = Envelope(
+        v=1,
+        id="b0-1",
+        ts=1_700_000_000_000_000,
+        mono=1,
+        boot="b0",
+        seq=1,
+        name="collector.heartbeat",
+        origin=Origin.HOOK,
+        engine_id="engine-1",
+        pid=7,
+    )
+    return encode(envelope, CollectorHeartbeat(process="engine_core", sinks=list(sinks)))
+
+
+def test_sinks_are_shown_and_their_troubles_told(tmp_path: Path) -> None:
+    """In the collector's row its sinks with what they sent; as problems those that need somebody."""
+    sinks = (
+        SinkState(name="spool", state="ok", events_sent=1_234),
+        SinkState(
+            name="kafka",
+            state="spooling",
+            events_sent=5,
+            events_waiting=9_000,
+            events_lost=12,
+            errors=3,
+            last_error="ConnectionRefusedError",
+        ),
+        SinkState(name="otlp", state="unavailable", last_error="ModuleNotFoundError"),
+    )
+    replay.write_spool(tmp_path / "spool", [heartbeat(*sinks)])
+    assert 0 == falseok("run", "--once", "--data", tmp_path).exit_code
+    report = answer("status", "--data", tmp_path)
+    (collector,) = report["collectors"]
+    assert [msgspec.to_builtins(sink) for sink in sinks] == [
+        {name: value for name, value in sink.items() if value} for sink in collector["sinks"]
+    ]
+    who = "Collector engine_core of engine-1 (pid 7): "
+    assert [
+        f"{who}the kafka sink lost 12 events and keeps 9,000 events that nobody takes (ConnectionRefusedError).",
+        f"{who}the otlp sink's library is not installed; the spool takes its events.",
+    ] == [problem for problem in report["problems"] if "sink" in problem]
+    text = words(falseok("status", "--data", tmp_path).stdout)
+    for shown in ("spool ok (1,234 sent)", "kafka spooling (5 sent, 9,000 waiting, 12 lost)"):
+        assert shown in text
 
 
 def test_waiting_events_without_a_run_are_a_problem(tmp_path: Path) -> None:

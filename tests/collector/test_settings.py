@@ -147,12 +147,17 @@ def test_a_wrong_value_is_named_and_the_default_holds(variable: str, text: str, 
     assert (f"{variable}={text!r} is ignored: {expectation}",) == read.problems
 
 
-@pytest.mark.parametrize("text", ["1e-9", "0.004", "0.0000000001"])
-def test_too_short_a_pause_is_lengthened_and_named(text: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "least"),
+    [("flush_seconds", 0.005), ("heartbeat_seconds", 0.05), ("kafka_timeout_seconds", 0.5)],
+)
+@pytest.mark.parametrize("text", ["1e-9", "0.0049", "0.0000000001"])
+def test_too_short_a_time_is_lengthened_and_named(field: str, least: float, text: str) -> None:
     """A sender that never sleeps would take a processor from the engine."""
-    read = read_settings({"FALSEOK_FLUSH_SECONDS": text})
-    assert 0.005 == read.flush_seconds
-    assert (f"FALSEOK_FLUSH_SECONDS={float(text)!r} is raised to 0.005",) == read.problems
+    variable = f"FALSEOK_{field.upper()}"
+    read = read_settings({variable: text})
+    assert least == getattr(read, field)
+    assert (f"{variable}={float(text)!r} is raised to {least}",) == read.problems
 
 
 @pytest.mark.parametrize(

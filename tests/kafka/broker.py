@@ -6,6 +6,7 @@ text, with SASL and with TLS, on ports of its own, and ends only its own process
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -120,6 +121,16 @@ class Broker:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The node stands still: connections are accepted by the system, and nobody answers."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def create_topics(self, *names: str, partitions: int = 3, configs: dict[str, str] | None = None) -> None:
         """Make topics, as an operator would."""

@@ -270,3 +270,70 @@ def test_a_topic_that_is_not_there_is_waited_for(
     until(lambda: not emitter.sinks[0].counts.waiting, seconds=30)
     emitter.close()
     in_order(emitter, events_of(broker.read(late)))
+
+
+def test_a_broker_that_hangs_is_like_one_that_is_away(
+    broker: Broker, topics: tuple[str, str], spool_dir: Path
+) -> None:
+    """It takes connections and answers nothing: after the time-out events go to the spool, and come back in order."""
+    emitter = started(settings_for(broker, topics, spool_dir, kafka_timeout_seconds=1.0))
+    (kafka,) = emitter.sinks
+    with broker.paused():
+        for tokens in range(5_000):
+            emitter.emit(SchedPreempt(output_tokens=tokens))
+        until(lambda: kafka.counts.waiting >= 5_000)
+        assert 0 == emitter.ring.dropped
+    until(lambda: not kafka.counts.waiting, seconds=60)
+    emitter.close()
+    events = events_of(broker.read(topics[0]))
+    in_order(emitter, events)
+    assert 5_000 == [event.name for event in first_of_each(events)].count("sched.preempt")
+
+
+FORKED = """
+import os, sys, threading, time
+from falseok_collector.attributes import SchedPreempt
+from falseok_collector.emitter import Emitter
+from falseok_collector.settings import read_settings
+
+parent = Emitter(read_settings())
+os.register_at_fork(after_in_child=parent.reset)
+parent.engine_id = "engine-parent"
+parent.start()
+while not parent.sinks[0].counts.sent:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    child_has = (parent.sinks, threading.active_count())
+    parent.engine_id = "engine-child"
+    parent.emit(SchedPreempt(output_tokens=1))
+    parent.start()
+    while parent.sinks[0].counts.sent < 2:
+        pass
+    parent.close()
+    os.write(1, repr(child_has).encode() + b"\\n")
+    sys.exit(0)
+_, status = os.waitpid(child, 0)
+parent.emit(SchedPreempt(output_tokens=1))
+parent.close()
+print(status)
+"""
+
+
+def test_a_forked_child_begins_anew(broker: Broker, topics: tuple[str, str], spool_dir: Path) -> None:
+    """The client is not inherited: no thread of it, no connection of it, and both processes end in an orderly way."""
+    printed = processes.run(
+        FORKED,
+        FALSEOK_SINKS="kafka",
+        FALSEOK_SPOOL_DIR=str(spool_dir),
+        FALSEOK_FLUSH_SECONDS="0.01",
+        FALSEOK_KAFKA_BOOTSTRAP_SERVERS=broker.servers,
+        FALSEOK_KAFKA_TOPIC=topics[0],
+        FALSEOK_KAFKA_ENGINES_TOPIC=topics[1],
+    )
+    assert "([], 1)\n0\n" == printed
+    events = first_of_each(events_of(broker.read(topics[0])))
+    for engine_id in ("engine-parent", "engine-child"):
+        own = [event for event in events if event.engine_id == engine_id]
+        assert list(range(1, len(own) + 1)) == sorted(event.seq for event in own)
+        assert 1 == len({event.boot for event in own}) == [event.name for event in own].count("engine.exit")
