@@ -88,7 +88,7 @@ def _misfits(hook: Hook, version: str, signatures: Signatures, known: set[str]) 
     for owner in signature.overridden_in:
         if f"{owner}.{target.rpartition('.')[2]}" not in known:
             yield f"{owner} has its own {target.rpartition('.')[2]}, which no hook wraps"
-    for name in targets.read_by(hook):
+    for name in targets.read_by(hook, version):
         if not signatures.attributes[name][version]:
             yield f"{name} does not exist"
 

@@ -6,6 +6,7 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.hooks.connectors import INTERFACE, ONLY_SOME, Connector
 from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.installation import Installation
+from falseok_collector.hooks.versions import SUPPORTED, Versions
 from falseok_collector.settings import Settings
 
 ENGINE = "vllm."
@@ -34,15 +35,18 @@ def wrapped(hook: Hook) -> list[str]:
     return [f"{hook.module}:{name}" for name in hook.attributes]
 
 
-def read_by(hook: Hook) -> list[str]:
-    """What the observer of a hook reads, with the class of the target where none is named.
+def read_by(hook: Hook, version: str = "") -> list[str]:
+    """What the observer of a hook reads, in one release or in any, with the target's class where none is named.
 
     Raises `ValueError` when a plain name is read and the target is a function without a class.
     """
-    return [full for name in hook.reads for full in _full_names(hook, name)]
+    return [full for read in hook.reads for full in _full_names(hook, read, version)]
 
 
-def _full_names(hook: Hook, name: str) -> Iterator[str]:
+def _full_names(hook: Hook, read: str, version: str) -> Iterator[str]:
+    name, _, since = read.partition(" since ")
+    if since and not Versions(since, SUPPORTED.last).includes(version):
+        return
     if ":" in name:
         yield name
         return

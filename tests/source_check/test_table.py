@@ -199,6 +199,17 @@ def test_the_alternative_that_a_release_has_is_taken() -> None:
     assert earlier | later == names
 
 
+def test_what_older_releases_lack_is_looked_for_in_later_ones_only() -> None:
+    """A result that 0.30 introduced, read where it is there."""
+    name = "vllm.v1.outputs:KVConnectorOutput.failed_recving"
+    hook = Hook("core.out", RESUME.module, RESUME.attributes, "x", reads=(f"{name} since 0.30",))
+    always = Hook("core.out", RESUME.module, RESUME.attributes, "x", reads=(name,))
+    assert [] == problems([hook], ON_FILE)
+    assert [f"vLLM 0.{minor}.0, hook core.out: {name} does not exist" for minor in range(26, 30)] == problems(
+        [always], ON_FILE
+    )
+
+
 def test_a_plain_name_needs_a_class() -> None:
     """A module function has no instance to read from."""
     hook = Hook("worker.hash", "vllm.some", ("compute",), "x", reads=("engine_id",))

@@ -62,6 +62,9 @@ def connector_hooks(watch: ConnectorWatch, scheduler: SchedulerObserver) -> tupl
             parameters=("config", "role"),
             reads=(
                 "vllm.distributed.kv_transfer.kv_connector.v1.multi_connector:MultiConnector._connectors",
+                "vllm.distributed.kv_transfer.kv_connector.v1.base:KVConnectorTransferResults.failed_recving since 0.30",
+                "vllm.v1.outputs:KVConnectorOutput.finished_recving",
+                "vllm.v1.outputs:KVConnectorOutput.failed_recving since 0.30",
             ),
             after=watch.after_create,
             starts_sender=True,

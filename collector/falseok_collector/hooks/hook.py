@@ -23,7 +23,8 @@ class Hook:
     """Releases of vLLM that have the target; in others it is not looked for."""
     reads: tuple[str, ...] = ()
     """What the observer reads beside the parameters: a name is an attribute of the target's own instance,
-    `module:Class.name` one of another class, `module:function` a function."""
+    `module:Class.name` one of another class, `module:function` a function; `… since 0.30` where older releases
+    lack it and the observer does without."""
     before: Before | None = None
     after: After | None = None
     failed: Failed | None = None

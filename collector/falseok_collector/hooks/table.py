@@ -129,7 +129,10 @@ def hook_table(
             connector,
             (f"{facade}.get_transfer_results", f"{facade}.get_finished"),
             "kv.read.end of completed reads",
-            reads=("connector_worker",),
+            reads=(
+                "connector_worker",
+                f"{CONNECTOR}.v1.base:KVConnectorTransferResults.finished_recving since 0.30",
+            ),
             after=worker.after_results,
         ),
         Hook(
