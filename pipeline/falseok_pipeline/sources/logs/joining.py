@@ -2,7 +2,8 @@
 
 Failures close to one another are one episode. All answers from shortly before it to some minutes after it are counted:
 a stream is answered before its transfer fails, a long answer long after. Where all of them have the same outcome and
-there are as many as failures, every failed request had that outcome, whichever line was its own.
+there are exactly as many as failures, every failed request had that outcome, whichever line was its own. With more of
+them healthy requests are in between, and a failed one may have had no answer at all: its client had left.
 """
 
 from collections import deque
@@ -124,12 +125,12 @@ def _joined(window: Window) -> list[Joined]:
     if not unknown:
         return found
     if successes and not errors:
-        window.fits = successes >= len(unknown)
+        window.fits = successes == len(unknown)
         window.note = _note(len(unknown), successes, "2xx")
         joined_by = "count_and_time" if window.fits else "count_mismatch"
         found += _assign(unknown, window.successes, joined_by, window.note)
     elif errors and not successes:
-        window.fits = errors >= len(unknown)
+        window.fits = errors == len(unknown)
         window.note = _note(len(unknown), errors, "5xx")
         if window.fits:
             found += _assign(unknown, window.failed_answers[in_error:], "count_and_time", window.note)
