@@ -38,6 +38,8 @@ class Exchange:
         self.traceparent = headers.get(b"traceparent", b"").decode("latin-1")
         self.engine_requests: list[tuple[str, str]] = []
         """(internal id, external id) of the engine requests made while serving this one."""
+        self.engine_rank: int | None = None
+        """Data-parallel rank of the engine core that the first of them went to; None without data parallelism."""
         self.kv_transfer_in = ""
         self._summary = ResponseSummary()
         self._started_ns = time.monotonic_ns()

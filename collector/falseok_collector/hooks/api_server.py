@@ -16,6 +16,9 @@ class ApiServerObserver:
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
         self._vllm_config: Any = None
+        self._base_id = ""
+        self._engine_ids: list[str] = []
+        """Engines this process sends requests to: one, or one for each data-parallel rank."""
 
     def after_async_llm(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
         """The engine client is up: this process serves, and knows the engine's id."""
@@ -24,10 +27,13 @@ class ApiServerObserver:
         emitter = self._emitter
         emitter.process = "api_server"
         transfer = vllm_config.kv_transfer_config
-        emitter.engine_id = str(transfer.engine_id) if transfer is not None else ""
+        base = str(transfer.engine_id) if transfer is not None else ""
+        self._engine_ids = _engine_ids(base, getattr(call.instance, "engine_core", None))
+        emitter.engine_id = self._engine_ids[0] if len(self._engine_ids) == 1 else base
+        self._base_id = base
         emitter.group = emitter.group or side_channel()
         if transfer is not None:
-            emitter.emit(engine_config(vllm_config, "api_server"))
+            self._report(None)
 
     def before_add_request(self, call: Call) -> None:
         """The output processor registers an engine request inside the task that serves an exchange."""
@@ -43,6 +49,12 @@ class ApiServerObserver:
             exchange.kv_transfer_in = "remote_decode"
         elif parameters.get("do_remote_prefill"):
             exchange.kv_transfer_in = "remote_prefill"
+
+    def after_engine_choice(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
+        """With data parallelism: which engine core a request goes to, in the task that serves the exchange."""
+        exchange = tap.CURRENT.get()
+        if exchange is not None and exchange.engine_rank is None:
+            exchange.engine_rank = _rank(result)
 
     def around_application(self, probe: Probe, wrapped: Any, call: Call) -> Coroutine[Any, Any, None]:
         """Watch the endpoints that generate text; everything else passes untouched."""
@@ -66,6 +78,7 @@ class ApiServerObserver:
         internal, external = exchange.engine_requests[0] if exchange.engine_requests else ("", "")
         self._emitter.emit(
             exchange.to_attributes(),
+            engine_id=_engine_id(self._base_id, exchange.engine_rank),
             request_id=internal,
             external_id=exchange.header_id or external_id_of(internal or external),
             traceparent=exchange.traceparent,
@@ -75,4 +88,26 @@ class ApiServerObserver:
         """At start-up of the application its parsed arguments are known: parsers and chat template."""
         arguments = getattr(application.state, "args", None)
         if arguments is not None and self._vllm_config is not None and self._emitter.engine_id:
-            self._emitter.emit(engine_config(self._vllm_config, "api_server", api_arguments=arguments))
+            self._report(arguments)
+
+    def _report(self, arguments: Any) -> None:
+        config = engine_config(self._vllm_config, "api_server", api_arguments=arguments)
+        for engine_id in self._engine_ids:
+            self._emitter.emit(config, engine_id=engine_id)
+
+
+def _engine_ids(base: str, client: Any) -> list[str]:
+    """Engine ids behind an engine client: vLLM appends the rank where there are several (`run_engine_core`)."""
+    data_parallel = any(one.__name__ == "DPAsyncMPClient" for one in type(client).__mro__)
+    if not data_parallel:
+        return [base]
+    return [_engine_id(base, _rank(identity)) for identity in client.core_engines]
+
+
+def _engine_id(base: str, rank: int | None) -> str:
+    return f"{base}_dp{rank}" if base and rank is not None else base
+
+
+def _rank(identity: bytes) -> int:
+    """Data-parallel rank out of an engine's identity (`MPClient`: two bytes, little-endian)."""
+    return int.from_bytes(identity, "little")

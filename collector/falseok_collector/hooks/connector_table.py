@@ -1,5 +1,6 @@
 """Hooks through which connectors other than NIXL pull are seen, and those that concern every connector."""
 
+from falseok_collector.hooks.api_server import ApiServerObserver
 from falseok_collector.hooks.connector_watch import NIXL, ConnectorWatch
 from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.push import PushObserver
@@ -48,6 +49,24 @@ def push_hooks(push: PushObserver) -> tuple[Hook, ...]:
             reads=("engine_id", "tp_rank"),
             after=push.after_results,
         ),
+    )
+
+
+def data_parallel_hooks(api: ApiServerObserver) -> tuple[Hook, ...]:
+    """Hooks that tell which engine core of several serves a request."""
+    return tuple(
+        Hook(
+            name,
+            "vllm.v1.engine.core_client",
+            (f"{client}.get_core_engine_for_request",),
+            "engine id of api.response with data parallelism",
+            reads=("vllm.v1.engine.core_client:MPClient.core_engines",),
+            after=api.after_engine_choice,
+        )
+        for name, client in (
+            ("api.engine_choice", "DPLBAsyncMPClient"),
+            ("api.engine_choice_external", "DPAsyncMPClient"),
+        )
     )
 
 

@@ -15,7 +15,7 @@ from falseok_collector.attributes import CollectorHookUnavailable, HookState
 from falseok_collector.emitter import Emitter
 from falseok_collector.hooks import log_location
 from falseok_collector.hooks.api_server import ApiServerObserver
-from falseok_collector.hooks.connector_table import connector_hooks, push_hooks
+from falseok_collector.hooks.connector_table import connector_hooks, data_parallel_hooks, push_hooks
 from falseok_collector.hooks.connector_watch import ConnectorWatch
 from falseok_collector.hooks.hook import Hook
 from falseok_collector.hooks.probe import Call, Probe
@@ -32,11 +32,13 @@ class Installation:
         self._emitter = emitter
         self._worker = WorkerObserver(emitter)
         scheduler = SchedulerObserver(emitter)
+        api = ApiServerObserver(emitter)
         self.connectors = ConnectorWatch(emitter, scheduler, self._report)
         self.hooks = (
-            *hook_table(emitter, self._worker, scheduler, ApiServerObserver(emitter)),
+            *hook_table(emitter, self._worker, scheduler, api),
             *connector_hooks(self.connectors, scheduler),
             *push_hooks(PushObserver(emitter, self._worker)),
+            *data_parallel_hooks(api),
         )
         self.agent_hooks = agent_hooks(self._worker)
         self._probes = {hook.name: self._probe(hook) for hook in self.hooks}

@@ -6,6 +6,7 @@ results are collected on the engine's thread. Emitting is safe from both. Source
 0.33.
 """
 
+import time
 from typing import Any
 
 import msgspec
@@ -65,6 +66,8 @@ class PushObserver:
         request_id = str(call.argument("request_id"))
         write = self._worker.track(request_id, str(data["decode_engine_id"]), str(data["request_id"]))
         write.mode = WRITE
+        if not write.handles:
+            write.started_ns = time.monotonic_ns()
         self._worker.posting(request_id)
         return write, write.handles, write.descriptors, write.failed
 

@@ -144,8 +144,10 @@ class SchedulerObserver:
         tracked.expected_tokens = external
         tracked.waiting_since_ns = time.monotonic_ns()
         remote_tokens = int(parameters.get("remote_num_tokens") or 0)
+        name = type(call.instance).__name__
         wait = SchedWaitRemote(
             external_tokens=external,
+            connector=name if name == "NixlPushConnector" else "",
             # The pull connector asks for everything that is not in the local prefix cache.
             local_hit_tokens=max(request.num_prompt_tokens - external, 0),
             prompt_tokens=request.num_prompt_tokens,

@@ -9,7 +9,7 @@ from falseok_collector.deferred import Deferred
 from falseok_collector.emitter import Emitter
 from falseok_collector.hashing import KeyedHash
 from falseok_collector.hooks.api_server import ApiServerObserver
-from falseok_collector.hooks.connector_table import connector_hooks, push_hooks
+from falseok_collector.hooks.connector_table import connector_hooks, data_parallel_hooks, push_hooks
 from falseok_collector.hooks.connector_watch import ConnectorWatch
 from falseok_collector.hooks.probe import Probe
 from falseok_collector.hooks.push import PushObserver
@@ -43,11 +43,13 @@ class Hooked:
         self.probes: list[Probe] = []
         worker = WorkerObserver(self.emitter)
         scheduler = SchedulerObserver(self.emitter)
+        api = ApiServerObserver(self.emitter)
         self.connectors = ConnectorWatch(self.emitter, scheduler, self.reports)
         table = (
-            *hook_table(self.emitter, worker, scheduler, ApiServerObserver(self.emitter)),
+            *hook_table(self.emitter, worker, scheduler, api),
             *connector_hooks(self.connectors, scheduler),
             *push_hooks(PushObserver(self.emitter, worker)),
+            *data_parallel_hooks(api),
         )
         self._hooks = {hook.name: hook for hook in table}
         worker.nixl_probes = self.agent_probes = [

@@ -20,8 +20,28 @@ from falseok_collector.attributes import ApiResponse, EngineConfig
 class AsyncLLM:
     """Stands for vLLM's engine client."""
 
-    def __init__(self, vllm_config: Any) -> None:
+    def __init__(self, vllm_config: Any, engine_core: Any = None) -> None:
         self.vllm_config = vllm_config
+        self.engine_core = engine_core
+
+
+class DPAsyncMPClient:
+    """Stands for vLLM's client of one engine core among data-parallel ones."""
+
+    def __init__(self, *ranks: int) -> None:
+        self.core_engines = [rank.to_bytes(2, "little") for rank in ranks]
+
+    def get_core_engine_for_request(self, request: Any) -> bytes:
+        """The only one there is."""
+        return self.core_engines[0]
+
+
+class DPLBAsyncMPClient(DPAsyncMPClient):
+    """Stands for vLLM's client that chooses among several."""
+
+    def get_core_engine_for_request(self, request: Any) -> bytes:
+        """The least loaded one; here the last."""
+        return self.core_engines[-1]
 
 
 class OutputProcessor:
@@ -58,17 +78,21 @@ def hooked() -> Iterator[Hooked]:
     process.wrap(AsyncLLM, __init__="api.engine_client")
     process.wrap(OutputProcessor, add_request="api.add_request")
     process.wrap(Application, __call__="api.application")
+    process.wrap(DPLBAsyncMPClient, get_core_engine_for_request="api.engine_choice")
+    process.wrap(DPAsyncMPClient, get_core_engine_for_request="api.engine_choice_external")
     yield process
     for probe in process.probes:
         probe.uninstall()
 
 
-def serving(*requests: Any) -> Application:
-    """An application whose endpoints make these engine requests."""
+def serving(*requests: Any, client: DPAsyncMPClient | None = None) -> Application:
+    """An application whose endpoints make these engine requests, and send them through a client."""
 
     async def endpoint(_: Request) -> Response:
         for request in requests:
             OutputProcessor().add_request(request)
+            if client is not None:
+                client.get_core_engine_for_request(request)
         return JSONResponse(chat())
 
     async def health(_: Request) -> Response:
@@ -104,6 +128,36 @@ def test_an_engine_without_transfers_says_nothing(hooked: Hooked) -> None:
     AsyncLLM(SimpleNamespace(kv_transfer_config=None))
     assert [] == hooked.events()
     assert "" == hooked.emitter.engine_id
+
+
+def test_every_data_parallel_engine_behind_a_server_is_told_its_configuration(hooked: Hooked) -> None:
+    """Engine cores append their rank to the engine id; the server does not know that name by itself."""
+    AsyncLLM(CONFIG, DPLBAsyncMPClient(0, 1))
+    assert ["engine-here_dp0", "engine-here_dp1"] == [event.record.engine_id for event in hooked.events()]
+    assert "engine-here" == hooked.emitter.engine_id
+
+
+def test_a_server_of_one_data_parallel_engine_takes_its_name(hooked: Hooked) -> None:
+    """With a load balancer outside each server has one engine core."""
+    AsyncLLM(CONFIG, DPAsyncMPClient(3))
+    assert "engine-here_dp3" == hooked.only().record.engine_id
+    assert "engine-here_dp3" == hooked.emitter.engine_id
+
+
+def test_an_answer_names_the_engine_that_served_it(hooked: Hooked) -> None:
+    """The rank that the client chose for the first engine request; else the two would not meet in the store."""
+    client = DPLBAsyncMPClient(0, 258)
+    AsyncLLM(CONFIG, client)
+    hooked.events()
+    call(serving(engine_request("chatcmpl-r-0123abcd"), client=client), "POST", "/v1/chat/completions")
+    assert "engine-here_dp258" == hooked.only().record.engine_id
+
+
+def test_a_choice_outside_an_exchange_concerns_no_answer(hooked: Hooked) -> None:
+    """Health probes and warm-up requests of the engine's own are served by nobody."""
+    client = DPLBAsyncMPClient(0, 1)
+    assert b"\x01\x00" == client.get_core_engine_for_request(engine_request("r"))
+    assert [] == hooked.events()
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])

@@ -59,6 +59,7 @@ def install(
     monkeypatch.setattr(installation, "hook_table", lambda *_: hooks)
     monkeypatch.setattr(installation, "connector_hooks", lambda *_: ())
     monkeypatch.setattr(installation, "push_hooks", lambda *_: ())
+    monkeypatch.setattr(installation, "data_parallel_hooks", lambda *_: ())
     emitter = Emitter(settings or Settings(sinks=("memory",), flush_seconds=0.001))
     made = Installation(emitter)
     made.install()

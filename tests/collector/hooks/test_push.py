@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.collector.hooks import fake_connectors
 from tests.collector.hooks.hooked import Event, Hooked
 from tests.collector.hooks.test_worker import NixlAgent, Topology
 
-from falseok_collector.attributes import KvReadEnd, KvReadStart, KvWriteEnd, KvWriteStart
+from falseok_collector.attributes import KvReadEnd, KvReadStart, KvWriteEnd, KvWriteStart, SchedWaitRemote
 
 DECODE, PREFILL = "cmpl-r-0-dddddddd", "cmpl-r-0-pppppppp"
 HERE, THERE = "engine-here", "engine-there"
@@ -362,3 +363,21 @@ def test_handles_of_the_writer_thread_are_not_taken_for_the_engines_own(
     started = hooked.only().attributes
     assert isinstance(started, KvWriteStart)
     assert 1 == started.handles_posted
+
+
+class NixlPushConnector(fake_connectors.NixlConnector):
+    """The scheduler's side, under the name that tells the mode."""
+
+    on_new_request = fake_connectors.Base.on_new_request
+    update_state_after_alloc = fake_connectors.Base.update_state_after_alloc
+
+
+def test_a_wait_in_push_mode_says_so(hooked: Hooked) -> None:
+    """The verdict must not take it for a read, even where no event of the worker comes."""
+    hooked.wrap(NixlPushConnector, on_new_request="core.admit", update_state_after_alloc="core.blocks")
+    connector = NixlPushConnector()
+    asked = fake_connectors.request(DECODE)
+    connector.on_new_request(asked)
+    connector.update_state_after_alloc(asked, SimpleNamespace(blocks=([1, 2],)), 32)
+    waits = [event.attributes for event in hooked.events() if isinstance(event.attributes, SchedWaitRemote)]
+    assert ["NixlPushConnector"] == [wait.connector for wait in waits]
