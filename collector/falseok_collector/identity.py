@@ -11,6 +11,7 @@ _CHILD = re.compile(r"^\d+_")
 _ENDPOINT = re.compile(r"^(chatcmpl|cmpl)-")
 _RANDOM_SUFFIX = re.compile(r"-[0-9a-f]{8}$")
 _PROMPT_INDEX = re.compile(r"-\d+$")
+_TOOL_ROUND = re.compile(r"_\d+$")
 _propagator = TraceContextTextMapPropagator()
 
 
@@ -18,12 +19,13 @@ def external_id_of(internal_id: str) -> str:
     """The id a client or router sent, out of vLLM's internal id.
 
     vLLM builds `[<choice>_](chatcmpl|cmpl)-<id>[-<prompt index>]-<8 hex>`
-    (`InputProcessor.assign_request_id`, serving classes of the OpenAI front end; 0.26 to 0.33).
+    (`InputProcessor.assign_request_id`, serving classes of the OpenAI front end; 0.26 to 0.33). The responses API
+    builds `<request_id of the body>_<tool round>-<8 hex>` and puts nothing before it.
     """
     name = _RANDOM_SUFFIX.sub("", _CHILD.sub("", internal_id))
     endpoint = _ENDPOINT.match(name)
     if endpoint is None:
-        return name
+        return _TOOL_ROUND.sub("", name)
     name = name[endpoint.end() :]
     return _PROMPT_INDEX.sub("", name) if endpoint.group(1) == "cmpl" else name
 

@@ -24,6 +24,11 @@ UUID = "5f0c2b1e-8f1a-4c55-9d3e-0123456789ab"
         pytest.param(f"cmpl-{UUID}-0-0123abcd", UUID, id="an id with dashes and a prompt index"),
         pytest.param("cmpl-job-7-0-0123abcd", "job-7", id="an id that ends like a prompt index"),
         pytest.param("chatcmpl-job-7-0123abcd", "job-7", id="chat has no prompt index"),
+        pytest.param("chatcmpl-job_7-0123abcd", "job_7", id="chat has no tool round"),
+        pytest.param("job-7_0-0123abcd", "job-7", id="responses API"),
+        pytest.param(
+            "resp_86f1a8165a36bdc1_11-0123abcd", "resp_86f1a8165a36bdc1", id="responses, later tool round"
+        ),
         pytest.param("chatcmpl-deadbeef-0123abcd", "deadbeef", id="an id that looks like the suffix"),
         pytest.param("chatcmpl-1_x-0123abcd", "1_x", id="an id that looks like a choice"),
         pytest.param("chatcmpl-cmpl-x-0123abcd", "cmpl-x", id="an id with a prefix of its own"),
