@@ -38,6 +38,7 @@ test-lab: $(TEST) ## tests on real engines: builds vLLM environments, takes abou
 	$(BIN)/python -m pytest -m lab -p no:randomly
 
 test-all: $(TEST) ## everything, slow tests included
+	@$(BIN)/python -m tests.kafka.needed
 	$(BIN)/python -m pytest -m "" -p no:randomly
 
 bench: $(TEST) ## measure what docs/benchmarks.md shows

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 import msgspec
+from opentelemetry import context
 
 from falseok_collector.sinks import Sink
 
@@ -122,7 +123,12 @@ class OtlpExport:
                 msgspec.DecodeError
             ):  # our own encoder wrote it; nothing else comes here
                 records.append(self._record_of(line, self._resource))
-        return bool(self._exporter.export(records) is LogRecordExportResult.SUCCESS)
+        # Engines may be traced by automatic instrumentation: our own requests are no business of theirs.
+        token = context.attach(context.set_value(context._SUPPRESS_INSTRUMENTATION_KEY, value=True))  # noqa: SLF001 - the SDK's processors do the same
+        try:
+            return bool(self._exporter.export(records) is LogRecordExportResult.SUCCESS)
+        finally:
+            context.detach(token)
 
     def shutdown(self) -> None:
         """See `Export.shutdown`."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from opentelemetry import context
 from tests.collector.sinks.receiver import Receiver, attributes, grpc_receiver, http_receiver
 from tests.collector.waiting import until
 
@@ -13,8 +14,9 @@ from falseok_collector.attributes import EngineConfig, KvGroup, KvOffer, SchedPr
 from falseok_collector.emitter import Emitter
 from falseok_collector.events import decode
 from falseok_collector.settings import Settings
-from falseok_collector.sinks.otlp import OtlpSink, modules, protocol
+from falseok_collector.sinks.otlp import OtlpExport, OtlpSink, modules, protocol
 
+EVENT = b'{"v":1,"id":"boot-1","ts":1,"mono":1,"boot":"boot","seq":1,"name":"sched.preempt","origin":"hook"}'
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
@@ -224,15 +226,27 @@ def test_the_protocol_is_that_of_the_usual_variables(
     assert modules()[1].endswith("grpc" if expected == "grpc" else "http")
 
 
+def test_the_sinks_own_requests_are_not_traced(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where automatic instrumentation is on, it is told to look away, as by the SDK's own processors."""
+    seen: list[object] = []
+    export = OtlpExport("boot")
+    take = export._exporter.export
+
+    def look(batch: object) -> object:
+        seen.append(context.get_value(context._SUPPRESS_INSTRUMENTATION_KEY))
+        return take(batch)
+
+    monkeypatch.setattr(export._exporter, "export", look)
+    assert export.send([EVENT])
+    assert ([True], None) == (seen, context.get_value(context._SUPPRESS_INSTRUMENTATION_KEY))
+    export.shutdown()
+
+
 def test_no_thread_of_the_library_runs(receiver: Receiver) -> None:
     """A fork inherits nothing that would start anew in the child."""
     before = set(threading.enumerate())
     sink = OtlpSink("boot")
-    sink.write(
-        [
-            b'{"v":1,"id":"boot-1","ts":1,"mono":1,"boot":"boot","seq":1,"name":"sched.preempt","origin":"hook"}'
-        ]
-    )
+    sink.write([EVENT])
     ours = [thread for thread in set(threading.enumerate()) - before if "process_request" not in thread.name]
     assert [] == ours
     assert ["boot-1"] == receiver.ids()
