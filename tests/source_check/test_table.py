@@ -71,7 +71,7 @@ def test_a_connector_whose_method_lost_a_parameter_is_named(method: str) -> None
 
 def test_a_connector_that_is_not_on_file_is_named() -> None:
     """Who adds one extracts again."""
-    new = Connector("New", "vllm.new", "New", run_live=False)
+    new = Connector("New", "vllm.new", "New")
     missing = f"vllm.new:New.on_new_request of vLLM {', '.join(ON_FILE.versions)} is not in signatures.json"
     assert f"connector New: {missing}: make signatures" == connector_problems([new], ON_FILE)[0]
 

@@ -36,8 +36,8 @@ class Connector:
     module: str
     class_name: str
     """Where a package of its own may bring the class (LMCacheMPConnector), the one vLLM falls back to."""
-    run_live: bool
-    """Whether requests went through it on a real pair of engines with the collector installed."""
+    live: tuple[str, ...] = ()
+    """Releases on which requests went through it on a real pair of engines with the collector installed."""
     versions: Versions = SUPPORTED
 
     @property
@@ -47,17 +47,18 @@ class Connector:
 
 
 CONNECTORS = (
-    Connector("NixlConnector", f"{_V1}.nixl.connector", "NixlPullConnector", run_live=True),
-    Connector("NixlPushConnector", f"{_V1}.nixl.connector", "NixlPushConnector", run_live=False),
-    Connector("MultiConnector", f"{_V1}.multi_connector", "MultiConnector", run_live=False),
-    Connector("ExampleConnector", f"{_V1}.example_connector", "ExampleConnector", run_live=False),
-    Connector("OffloadingConnector", f"{_V1}.offloading_connector", "OffloadingConnector", run_live=False),
-    Connector("LMCacheConnectorV1", f"{_V1}.lmcache_connector", "LMCacheConnectorV1", run_live=False),
     Connector(
-        "LMCacheMPConnector", f"{_V1}.lmcache_mp_connector", "LMCacheMPConnectorUpstream", run_live=False
+        "NixlConnector",
+        f"{_V1}.nixl.connector",
+        "NixlPullConnector",
+        ("0.27.0", "0.29.0", "0.30.0", "0.32.0"),
     ),
-    Connector("MooncakeConnector", f"{_V1}.mooncake.mooncake_connector", "MooncakeConnector", run_live=False),
-    Connector(
-        "MooncakeStoreConnector", f"{_V1}.mooncake.store.connector", "MooncakeStoreConnector", run_live=False
-    ),
+    Connector("NixlPushConnector", f"{_V1}.nixl.connector", "NixlPushConnector", ("0.32.0",)),
+    Connector("MultiConnector", f"{_V1}.multi_connector", "MultiConnector", ("0.32.0",)),
+    Connector("ExampleConnector", f"{_V1}.example_connector", "ExampleConnector", ("0.32.0",)),
+    Connector("OffloadingConnector", f"{_V1}.offloading_connector", "OffloadingConnector"),
+    Connector("LMCacheConnectorV1", f"{_V1}.lmcache_connector", "LMCacheConnectorV1"),
+    Connector("LMCacheMPConnector", f"{_V1}.lmcache_mp_connector", "LMCacheMPConnectorUpstream"),
+    Connector("MooncakeConnector", f"{_V1}.mooncake.mooncake_connector", "MooncakeConnector"),
+    Connector("MooncakeStoreConnector", f"{_V1}.mooncake.store.connector", "MooncakeStoreConnector"),
 )

@@ -92,7 +92,9 @@ def _row(hook: Hook) -> tuple[str, ...]:
 
 
 def _connector(connector: Connector) -> tuple[str, ...]:
-    tried = "run live" if connector.run_live else "source check only, not run live"
+    tried = (
+        f"run live on {', '.join(connector.live)}" if connector.live else "source check only, not run live"
+    )
     return connector.name, f"`{connector.target}`", str(connector.versions), tried
 
 
