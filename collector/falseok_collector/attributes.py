@@ -244,7 +244,13 @@ class KvLeaseEnd(Attributes):
 
     event_name: ClassVar[str] = "kv.lease_end"
 
-    reason: Annotated[str, Meta(description="read, expired or aborted.")] = ""
+    reason: Annotated[
+        str,
+        Meta(
+            description="read (all consumers told that they are done), expired, or replicated (another rank hands "
+            "out the same blocks)."
+        ),
+    ] = ""
     notifications: Annotated[int, Meta(description="Completion notices received.")] = 0
     notifications_expected: Annotated[int, Meta(description="Completion notices that had to come.")] = 0
 
@@ -267,15 +273,28 @@ class KvNotice(Attributes):
 
 
 class KvReuse(Attributes):
-    """First re-allocation of an offered block."""
+    """Offered blocks were given to someone else and written: the first re-allocation of each.
+
+    One event for the blocks of one offer and group that were taken at once. Sent when the engine step that
+    wrote them was over.
+    """
 
     event_name: ClassVar[str] = "kv.reuse"
 
-    group: Annotated[int, Meta(description="KV cache group of the block.")] = 0
-    index_from_end: Annotated[int, Meta(description="Place in the offered list, 0 is the last block.")] = 0
-    block_id: Annotated[int, Meta(description="Logical block id.")] = 0
-    step: Annotated[int, Meta(description="Engine step in which it was allocated again.")] = 0
-    new_owner: Annotated[str, Meta(description="Internal id of the request that got the block.")] = ""
+    group: Annotated[int, Meta(description="KV cache group of the blocks.")] = 0
+    index_from_end: Annotated[
+        int, Meta(description="Place of block_id in the offered list, 0 is the last block.")
+    ] = 0
+    block_id: Annotated[
+        int, Meta(description="Logical id of the block among them that is nearest to the end of the list.")
+    ] = 0
+    blocks: Annotated[int, Meta(description="Blocks taken at once, 1 where absent.")] = 1
+    step: Annotated[int, Meta(description="Engine step in which they were allocated again.")] = 0
+    allocated_seconds: Annotated[float, Meta(description="From the allocation to this event.")] = 0.0
+    new_owner: Annotated[str, Meta(description="Internal id of the request that got the blocks.")] = ""
+    offers_unwatched: Annotated[
+        int, Meta(description="Offers not watched so far because the watch table was full.")
+    ] = 0
 
 
 class KvReadStart(Attributes):
@@ -431,6 +450,19 @@ class SchedAdmit(Attributes):
     ] = ""
     offer_digest: Annotated[str, Meta(description="Digest of the incoming remote_block_ids.")] = ""
     remote_num_tokens: Annotated[int, Meta(description="Token count prefill told; 0 when absent.")] = 0
+    malformed: Annotated[
+        list[str], Meta(description="Fields of kv_transfer_params that hold something of another type.")
+    ] = []
+    readmission: Annotated[
+        str,
+        Meta(
+            description="Why blocks were given to it once more: preempted, or recompute after a failed receive; "
+            "empty the first time."
+        ),
+    ] = ""
+    external_tokens: Annotated[
+        int, Meta(description="Tokens expected from remote, known at a readmission only.")
+    ] = 0
     prompt_tokens: Annotated[int, Meta(description="Tokens of the prompt.")] = 0
     token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
     tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
@@ -453,6 +485,14 @@ class SchedWaitRemote(Attributes):
     local_hit_tokens: Annotated[int, Meta(description="Prompt tokens already in decode's prefix cache.")] = 0
     prompt_tokens: Annotated[int, Meta(description="Tokens of the prompt.")] = 0
     block_counts: Annotated[list[int], Meta(description="Blocks allocated per group.")] = []
+    local_hit_block_ids: Annotated[
+        list[list[list[int]]],
+        Meta(
+            description="Blocks found in decode's prefix cache, per group, as [first, last] ranges of ids; "
+            "at most 4,096 ranges in all."
+        ),
+    ] = []
+    truncated: Annotated[bool, Meta(description="Whether local_hit_block_ids were cut.")] = False
     remote_num_tokens: Annotated[int, Meta(description="Token count prefill told; 0 when absent.")] = 0
     token_ids_hash: Annotated[str, Meta(description="Keyed hash of the first tokens_hashed token ids.")] = ""
     tokens_hashed: Annotated[int, Meta(description="Token ids that went into the hash.")] = 0
@@ -503,6 +543,7 @@ class SchedFinish(Attributes):
     speculative_drafted_tokens: Annotated[int, Meta(description="Tokens the draft proposed.")] = 0
     speculative_accepted_tokens: Annotated[int, Meta(description="Drafted tokens that were accepted.")] = 0
     engine_seconds: Annotated[float, Meta(description="From admission to finish.")] = 0.0
+    queue_seconds: Annotated[float, Meta(description="From admission to the first blocks given to it.")] = 0.0
 
 
 class KvPrefixReset(Attributes):
@@ -510,7 +551,8 @@ class KvPrefixReset(Attributes):
 
     event_name: ClassVar[str] = "kv.prefix_reset"
 
-    blocks: Annotated[int, Meta(description="Watched blocks that were in it.")] = 0
+    successful: Annotated[bool, Meta(description="False when vLLM refused because blocks were in use.")] = False
+    blocks: Annotated[int, Meta(description="Offered blocks still watched at that time.")] = 0
 
 
 class ApiResponse(Attributes):

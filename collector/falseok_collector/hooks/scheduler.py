@@ -6,7 +6,7 @@ Sources: `nixl.connector.NixlBaseConnector` and `vllm.v1.core.sched.scheduler.Sc
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from falseok_collector.attributes import (
     KvRelease,
     SchedAdmit,
     SchedFinish,
+    SchedPreempt,
     SchedResume,
     SchedWaitRemote,
 )
@@ -23,10 +24,13 @@ from falseok_collector.deferred import Deferred
 from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
 from falseok_collector.hashing import KeyedHash, block_digest
+from falseok_collector.hooks.blocks import BlockObserver
+from falseok_collector.hooks.parameters import read_parameters
 from falseok_collector.hooks.probe import Call
-from falseok_collector.identity import remote_transfer_id, transfer_id_of
+from falseok_collector.identity import transfer_id_of
 
 _MAX_TRACKED = 65_536
+_Item = TypeVar("_Item")
 
 
 class Tracked(msgspec.Struct):
@@ -36,9 +40,15 @@ class Tracked(msgspec.Struct):
     transfer_id: str
     traceparent: str
     admitted_ns: int
+    admit: SchedAdmit
+    allocated_ns: int = 0
     expected_tokens: int = 0
     waiting_since_ns: int = 0
     offered_ns: int = 0
+    readmission: str = ""
+    """Why its next blocks are not its first ones."""
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
     prefill_stats: Any = None
     """vLLM's own `PrefillStats` of the request; the engine lets go of it with the first token."""
     kept_after_failure: int = 0
@@ -57,6 +67,8 @@ class DeferredHash(msgspec.Struct):
     token_ids: Sequence[int] | None
     tokens: int
     block_ids: list[list[int]] | None = None
+    hit_blocks: list[list[Any]] | None = None
+    """Blocks of the local hit; a block keeps its id for life, so that it can be read later."""
 
     def finish(self, keyed_hash: KeyedHash) -> SchedAdmit | SchedWaitRemote | KvOffer:
         """Compute digests and hashes; the list of token ids was not copied and may have been cut since."""
@@ -69,12 +81,19 @@ class DeferredHash(msgspec.Struct):
             }
         if self.block_ids is not None:
             changes |= self._describe_blocks(self.block_ids)
+        if self.hit_blocks is not None:
+            ranges = [_ranges([block.block_id for block in group]) for group in self.hit_blocks]
+            kept, truncated = bounded(ranges, MAX_BLOCK_IDS)
+            changes |= {"local_hit_block_ids": kept, "truncated": truncated}
         return msgspec.structs.replace(self.attributes, **changes)
 
     def _describe_blocks(self, block_ids: list[list[int]]) -> dict[str, Any]:
-        digest = block_digest(block_ids)
         if isinstance(self.attributes, SchedAdmit):
-            return {"offer_digest": digest}
+            try:
+                return {"offer_digest": block_digest(block_ids)}
+            except (OverflowError, TypeError, ValueError, RecursionError):  # these came from a client
+                return {"malformed": [*self.attributes.malformed, "remote_block_ids"]}
+        digest = block_digest(block_ids)
         kept, truncated = bounded(block_ids, MAX_BLOCK_IDS)
         return {"digest": digest, "block_ids": kept, "truncated": truncated}
 
@@ -85,6 +104,7 @@ class SchedulerObserver:
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
         self._requests: OrderedDict[str, Tracked] = OrderedDict()
+        self.blocks = BlockObserver(emitter)
 
     def after_scheduler(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
         """The engine core has its scheduler: report its configuration."""
@@ -95,70 +115,76 @@ class SchedulerObserver:
         emitter.process = "engine_core"
         emitter.engine_id = str(vllm_config.kv_transfer_config.engine_id)
         emitter.group = emitter.group or side_channel()
+        self.blocks.use_pool_of(call.instance)
         emitter.emit(engine_config(vllm_config, "engine_core"), engine_id=emitter.engine_id)
 
     def before_new_request(self, call: Call) -> None:
         """A request enters, before the connector touches its parameters."""
         request = call.argument("request")
-        parameters = request.kv_transfer_params or {}
-        leg = "cleanup" if getattr(request, "abort_immediately", False) else _leg(parameters)
+        parameters = read_parameters(request.kv_transfer_params)
+        leg = "cleanup" if getattr(request, "abort_immediately", False) else parameters.leg
         own = transfer_id_of(str(call.instance.engine_id), request.request_id)
+        admit = SchedAdmit(
+            leg=leg,
+            remote_engine_id=parameters.remote_engine_id,
+            remote_request_id=parameters.remote_request_id,
+            remote_num_tokens=parameters.remote_num_tokens,
+            malformed=parameters.malformed,
+            prompt_tokens=request.num_prompt_tokens,
+            lora=_lora(request),
+        )
         tracked = Tracked(
             leg=leg,
-            transfer_id=own if leg == "prefill" else remote_transfer_id(parameters),
+            transfer_id=own if leg == "prefill" else parameters.transfer_id,
             traceparent=(request.trace_headers or {}).get("traceparent", ""),
             admitted_ns=time.monotonic_ns(),
+            admit=admit,
             prefill_stats=request.prefill_stats,
         )
         self._requests[request.request_id] = tracked
         if len(self._requests) > _MAX_TRACKED:
             self._requests.popitem(last=False)
-        remote_tokens = int(parameters.get("remote_num_tokens") or 0)
-        remote_blocks = parameters.get("remote_block_ids")
-        admit = SchedAdmit(
-            leg=leg,
-            remote_engine_id=str(parameters.get("remote_engine_id") or ""),
-            remote_request_id=str(parameters.get("remote_request_id") or ""),
-            remote_num_tokens=remote_tokens,
-            prompt_tokens=request.num_prompt_tokens,
-            lora=_lora(request),
-        )
-        blocks = [list(group) for group in remote_blocks] if leg == "decode" and remote_blocks else None
+        blocks = parameters.remote_block_ids if leg == "decode" else None
+        tokens = _comparable_tokens(request, parameters.remote_num_tokens)
         self._emit(
-            DeferredHash(admit, request.prompt_token_ids, _comparable_tokens(request, remote_tokens), blocks),
-            call,
-            request.request_id,
-            tracked,
+            DeferredHash(admit, request.prompt_token_ids, tokens, blocks), call, request.request_id, tracked
         )
 
     def before_blocks(self, call: Call) -> None:
         """Blocks were allocated; with external tokens the request is now parked."""
         external = int(call.argument("num_external_tokens") or 0)
-        if external <= 0:
-            return
-        request, blocks = call.argument("request"), call.argument("blocks")
-        parameters = request.kv_transfer_params or {}
+        request = call.argument("request")
         tracked = self._requests.get(request.request_id)
         if tracked is None:
             return
+        tracked.allocated_ns = tracked.allocated_ns or time.monotonic_ns()
+        if tracked.readmission:
+            again = msgspec.structs.replace(
+                tracked.admit, readmission=tracked.readmission, external_tokens=external
+            )
+            tracked.readmission = ""
+            self._emit(again, call, request.request_id, tracked)
+        if external <= 0:
+            return
         tracked.expected_tokens = external
         tracked.waiting_since_ns = time.monotonic_ns()
-        remote_tokens = int(parameters.get("remote_num_tokens") or 0)
+        remote_tokens = tracked.admit.remote_num_tokens
+        groups = call.argument("blocks").blocks
         name = type(call.instance).__name__
+        # The pull connector asks for everything that is not in the local prefix cache.
+        hit_tokens = max(request.num_prompt_tokens - external, 0)
         wait = SchedWaitRemote(
             external_tokens=external,
             connector=name if name == "NixlPushConnector" else "",
-            # The pull connector asks for everything that is not in the local prefix cache.
-            local_hit_tokens=max(request.num_prompt_tokens - external, 0),
+            local_hit_tokens=hit_tokens,
             prompt_tokens=request.num_prompt_tokens,
-            block_counts=[len(group) for group in blocks.blocks],
+            block_counts=[len(group) for group in groups],
             remote_num_tokens=remote_tokens,
         )
+        tokens = _comparable_tokens(request, remote_tokens)
+        hits = [_hit_blocks(group, hit_tokens, request.num_prompt_tokens) for group in groups] if hit_tokens else None
         self._emit(
-            DeferredHash(wait, request.prompt_token_ids, _comparable_tokens(request, remote_tokens)),
-            call,
-            request.request_id,
-            tracked,
+            DeferredHash(wait, request.prompt_token_ids, tokens, hit_blocks=hits), call, request.request_id, tracked
         )
 
     def park(self, request_id: str, external_tokens: int) -> Tracked | None:
@@ -193,7 +219,25 @@ class SchedulerObserver:
             policy="recompute" if call.instance.recompute_kv_load_failures else "fail",
             branch="recompute" if failed else "resume",
         )
+        if failed and tracked is not None:
+            tracked.readmission = "recompute"
         self._emit(resume, call, request.request_id, tracked)
+
+    def before_preempt(self, call: Call) -> None:
+        """A running request loses its blocks and will be computed again."""
+        request = call.argument("request")
+        tracked = self._requests.get(request.request_id)
+        if tracked is not None:
+            tracked.readmission = "preempted"
+        preempt = SchedPreempt(output_tokens=int(request.num_output_tokens))
+        self._emit(preempt, call, request.request_id, tracked)
+
+    def before_speculation(self, call: Call) -> None:
+        """One verified draft. Runs for every request and step where speculation is on; only counts."""
+        tracked = self._requests.get(call.argument("request_id", ""))
+        if tracked is not None:
+            tracked.drafted_tokens += int(call.argument("num_draft_tokens", 0))
+            tracked.accepted_tokens += int(call.argument("num_accepted_tokens", 0))
 
     def before_finish(self, call: Call) -> None:
         """A request is done, its blocks are not freed yet."""
@@ -201,7 +245,7 @@ class SchedulerObserver:
         tracked = self._requests.get(request.request_id)
         reason = request.get_finished_reason()
         finish = SchedFinish(
-            leg=tracked.leg if tracked else _leg(request.kv_transfer_params or {}),
+            leg=tracked.leg if tracked else read_parameters(request.kv_transfer_params).leg,
             status=request.status.name,
             finish_reason=str(reason) if reason is not None else "",
             output_tokens=int(request.num_output_tokens),
@@ -209,7 +253,12 @@ class SchedulerObserver:
             cached_tokens=tracked.cached_tokens() if tracked else 0,
             preemptions=int(request.num_preemptions),
             nans_in_logits=int(getattr(request, "num_nans_in_logits", 0) or 0),
+            speculative_drafted_tokens=tracked.drafted_tokens if tracked else 0,
+            speculative_accepted_tokens=tracked.accepted_tokens if tracked else 0,
             engine_seconds=(time.monotonic_ns() - tracked.admitted_ns) / 1e9 if tracked else 0.0,
+            queue_seconds=(
+                (tracked.allocated_ns - tracked.admitted_ns) / 1e9 if tracked and tracked.allocated_ns else 0.0
+            ),
         )
         self._emit(finish, call, request.request_id, tracked)
 
@@ -233,13 +282,16 @@ class SchedulerObserver:
             lora=_lora(request),
         )
         tokens = remote_tokens or int(request.num_computed_tokens)
+        transfer_id = transfer_id_of(str(call.instance.engine_id), request.request_id)
+        groups = [list(group) for group in blocks]
         self._emit(
-            DeferredHash(offer, request.all_token_ids, tokens, [list(group) for group in blocks]),
+            DeferredHash(offer, request.all_token_ids, tokens, groups),
             call,
             request.request_id,
             tracked,
-            transfer_id=transfer_id_of(str(call.instance.engine_id), request.request_id),
+            transfer_id=transfer_id,
         )
+        self.blocks.offer(transfer_id, request.request_id, tracked.traceparent, groups)
 
     def before_free(self, call: Call) -> None:
         """The pool takes blocks back; only those that had been offered are told."""
@@ -257,7 +309,7 @@ class SchedulerObserver:
 
     def _emit(
         self,
-        attributes: SchedResume | SchedFinish | Deferred,
+        attributes: SchedAdmit | SchedPreempt | SchedResume | SchedFinish | Deferred,
         call: Call,
         request_id: str,
         tracked: Tracked | None,
@@ -272,20 +324,34 @@ class SchedulerObserver:
         )
 
 
-def bounded(block_ids: list[list[int]], most: int) -> tuple[list[list[int]], bool]:
-    """At most `most` ids over all groups, each group cut at its end, and whether anything was cut."""
-    kept: list[list[int]] = []
+def bounded(groups: list[list[_Item]], most: int) -> tuple[list[list[_Item]], bool]:
+    """At most `most` items over all groups, each group cut at its end, and whether anything was cut."""
+    kept: list[list[_Item]] = []
     left = most
-    for group in block_ids:
+    for group in groups:
         kept.append(group[:left])
         left -= len(kept[-1])
-    return kept, sum(map(len, block_ids)) > most
+    return kept, sum(map(len, groups)) > most
 
 
-def _leg(parameters: dict[str, Any]) -> str:
-    if parameters.get("do_remote_decode"):
-        return "prefill"
-    return "decode" if parameters.get("do_remote_prefill") else "local"
+def _ranges(block_ids: list[int]) -> list[list[int]]:
+    """The ids in order as [first, last] ranges of ids that follow one another."""
+    ranges: list[list[int]] = []
+    for block_id in block_ids:
+        if ranges and block_id == ranges[-1][1] + 1:
+            ranges[-1][1] = block_id
+        else:
+            ranges.append([block_id, block_id])
+    return ranges
+
+
+def _hit_blocks(group: Sequence[Any], hit_tokens: int, prompt_tokens: int) -> list[Any]:
+    """Blocks of a group that hold the local hit: the group covers the prompt, the hit its first part.
+
+    The null block, which stands for what a sliding window has left behind, is nobody's hit.
+    """
+    covered = len(group) * hit_tokens // max(prompt_tokens, 1)
+    return [block for block in group[:covered] if not getattr(block, "is_null", False)]
 
 
 def _comparable_tokens(request: Any, remote_tokens: int) -> int:

@@ -128,12 +128,22 @@ def hook_table(
             "worker.results",
             connector,
             (f"{facade}.get_transfer_results", f"{facade}.get_finished"),
-            "kv.read.end of completed reads",
+            "kv.read.end of completed reads, kv.lease_end",
             reads=(
                 "connector_worker",
                 f"{CONNECTOR}.v1.base:KVConnectorTransferResults.finished_recving since 0.30",
+                f"{CONNECTOR}.v1.base:KVConnectorTransferResults.finished_sending since 0.30",
             ),
+            before=worker.leases.before_results,
             after=worker.after_results,
+        ),
+        Hook(
+            "worker.notices",
+            f"{NIXL}.pull_worker",
+            ("NixlPullConnectorWorker._get_new_notifs",),
+            "whether a lease ended because its blocks were read",
+            reads=("nixl_wrapper", "_reqs_to_send", "_reqs_to_process"),
+            after=worker.leases.after_booking,
         ),
         Hook(
             # Not EngineCore.__init__: its first statement loads us, so the call under way can't be wrapped any more.
@@ -205,6 +215,54 @@ def hook_table(
             ),
             before=scheduler.before_finish,
             after=scheduler.after_finish,
+        ),
+        Hook(
+            "core.preempt",
+            "vllm.v1.core.sched.scheduler",
+            ("Scheduler._preempt_request",),
+            "sched.preempt",
+            parameters=("request",),
+            before=scheduler.before_preempt,
+        ),
+        Hook(
+            "core.speculation",
+            "vllm.v1.core.sched.scheduler",
+            ("Scheduler.make_spec_decoding_stats",),
+            "drafted and accepted tokens of sched.finish",
+            parameters=("request_id", "num_draft_tokens", "num_accepted_tokens"),
+            before=scheduler.before_speculation,
+        ),
+        Hook(
+            "core.allocate",
+            "vllm.v1.core.block_pool",
+            ("BlockPool.get_new_blocks",),
+            "kv.reuse: which offered blocks are given to someone else",
+            reads=("vllm.v1.core.kv_cache_utils:KVCacheBlock.block_id",),
+            after=scheduler.blocks.after_new_blocks,
+        ),
+        Hook(
+            "core.step",
+            "vllm.v1.core.sched.scheduler",
+            ("Scheduler.schedule",),
+            "the engine step of kv.reuse",
+            reads=("kv_cache_manager",),
+            before=scheduler.blocks.before_schedule,
+            after=scheduler.blocks.after_schedule,
+        ),
+        Hook(
+            "core.output",
+            "vllm.v1.core.sched.scheduler",
+            ("Scheduler.update_from_output",),
+            "kv.reuse once the blocks are written",
+            parameters=("scheduler_output",),
+            before=scheduler.blocks.before_update,
+        ),
+        Hook(
+            "core.prefix_reset",
+            "vllm.v1.core.block_pool",
+            ("BlockPool.reset_prefix_cache",),
+            "kv.prefix_reset",
+            after=scheduler.blocks.after_reset,
         ),
         Hook(
             "core.free",
@@ -283,6 +341,9 @@ class AgentHook:
 def agent_hooks(worker: WorkerObserver) -> tuple[AgentHook, ...]:
     """Hooks on the NIXL agent (`nixl_agent`, 1.5.1). Its polling method is left alone: it is hot."""
     return (
+        AgentHook(
+            "nixl.get_new_notifs", "completion notices: kv.lease_end, kv.notice", after=worker.leases.after_notices
+        ),
         AgentHook(
             "nixl.make_prepped_xfer", "handles and descriptors of a read", after=worker.after_make_transfer
         ),

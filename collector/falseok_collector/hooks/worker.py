@@ -18,6 +18,7 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
 from falseok_collector.handshake_failures import failure_type_of, hashes_in
 from falseok_collector.hashing import KeyedHash, block_digest
+from falseok_collector.hooks.leases import LeaseObserver
 from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.identity import transfer_id_of
 
@@ -96,6 +97,7 @@ class WorkerObserver:
         self._reads: OrderedDict[str, Read] = OrderedDict()
         self._handles: dict[Any, str] = {}
         self._posting = threading.local()
+        self.leases = LeaseObserver(emitter)
         self.nixl_probes: list[Probe] = []
         """Probes of the NIXL agent's own methods; they can only be installed once the agent exists."""
         self.failed_write: Callable[[Call, str, Read], None] | None = None
@@ -140,6 +142,7 @@ class WorkerObserver:
 
     def watch_agent(self, call: Call) -> None:
         """Wrap the NIXL agent's own methods, now that it exists."""
+        self.leases.watch(call.instance)
         for probe in self.nixl_probes:
             probe.install(call.instance.nixl_wrapper, probe.name.rpartition(".")[2])
 
@@ -295,13 +298,17 @@ class WorkerObserver:
         end = msgspec.structs.replace(_ended(read, "failed"), failure_type="declined", stage="setup")
         self._emit_read(end, worker, request_id, read)
 
-    def after_results(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
-        """The worker tells the scheduler which requests it finished receiving. Runs every engine step."""
-        received = result[1] if isinstance(result, tuple) else result.finished_recving
-        if not received:
+    def after_results(self, call: Call, state: Any, result: Any) -> None:
+        """The worker tells the scheduler which requests it finished sending and receiving. Runs every engine step."""
+        sent, received = (
+            result if isinstance(result, tuple) else (result.finished_sending, result.finished_recving)
+        )
+        if not sent and not received:
             return
         worker = call.instance.connector_worker
-        for request_id in received:
+        if sent:
+            self.leases.ended(worker, sent, state or frozenset())
+        for request_id in received or ():
             read = self._reads.pop(request_id, None)
             if read is not None and not read.failed:
                 # Received without a handle that was seen: something is not watched, and that is no evidence of arrival.
