@@ -551,7 +551,9 @@ class KvPrefixReset(Attributes):
 
     event_name: ClassVar[str] = "kv.prefix_reset"
 
-    successful: Annotated[bool, Meta(description="False when vLLM refused because blocks were in use.")] = False
+    successful: Annotated[bool, Meta(description="False when vLLM refused because blocks were in use.")] = (
+        False
+    )
     blocks: Annotated[int, Meta(description="Offered blocks still watched at that time.")] = 0
 
 

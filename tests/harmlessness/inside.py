@@ -26,7 +26,7 @@ from falseok_collector.hooks.installation import Installation
 from falseok_collector.settings import Settings
 
 RESULT = object()
-AGENT_METHODS = ("make_prepped_xfer", "get_xfer_telemetry", "release_xfer_handle")
+AGENT_METHODS = ("get_new_notifs", "make_prepped_xfer", "get_xfer_telemetry", "release_xfer_handle")
 
 
 class EngineError(Exception):
@@ -49,7 +49,7 @@ class Agent:
     def make_prepped_xfer(self, *_: Any) -> Any:
         """Nothing to do."""
 
-    get_xfer_telemetry = release_xfer_handle = make_prepped_xfer
+    get_new_notifs = get_xfer_telemetry = release_xfer_handle = make_prepped_xfer
 
 
 class Target:

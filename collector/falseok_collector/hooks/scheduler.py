@@ -182,9 +182,16 @@ class SchedulerObserver:
             remote_num_tokens=remote_tokens,
         )
         tokens = _comparable_tokens(request, remote_tokens)
-        hits = [_hit_blocks(group, hit_tokens, request.num_prompt_tokens) for group in groups] if hit_tokens else None
+        hits = (
+            [_hit_blocks(group, hit_tokens, request.num_prompt_tokens) for group in groups]
+            if hit_tokens
+            else None
+        )
         self._emit(
-            DeferredHash(wait, request.prompt_token_ids, tokens, hit_blocks=hits), call, request.request_id, tracked
+            DeferredHash(wait, request.prompt_token_ids, tokens, hit_blocks=hits),
+            call,
+            request.request_id,
+            tracked,
         )
 
     def park(self, request_id: str, external_tokens: int) -> Tracked | None:
@@ -257,7 +264,9 @@ class SchedulerObserver:
             speculative_accepted_tokens=tracked.accepted_tokens if tracked else 0,
             engine_seconds=(time.monotonic_ns() - tracked.admitted_ns) / 1e9 if tracked else 0.0,
             queue_seconds=(
-                (tracked.allocated_ns - tracked.admitted_ns) / 1e9 if tracked and tracked.allocated_ns else 0.0
+                (tracked.allocated_ns - tracked.admitted_ns) / 1e9
+                if tracked and tracked.allocated_ns
+                else 0.0
             ),
         )
         self._emit(finish, call, request.request_id, tracked)

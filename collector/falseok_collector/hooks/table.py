@@ -342,7 +342,9 @@ def agent_hooks(worker: WorkerObserver) -> tuple[AgentHook, ...]:
     """Hooks on the NIXL agent (`nixl_agent`, 1.5.1). Its polling method is left alone: it is hot."""
     return (
         AgentHook(
-            "nixl.get_new_notifs", "completion notices: kv.lease_end, kv.notice", after=worker.leases.after_notices
+            "nixl.get_new_notifs",
+            "completion notices: kv.lease_end, kv.notice",
+            after=worker.leases.after_notices,
         ),
         AgentHook(
             "nixl.make_prepped_xfer", "handles and descriptors of a read", after=worker.after_make_transfer

@@ -164,7 +164,7 @@ class Scheduler:
         for request in requests:
             for _ in range(asked):
                 tokens, _waits = self.connector.get_num_new_matched_tokens(request, 16)
-            blocks = SimpleNamespace(blocks=([1, 2, 3],))
+            blocks = SimpleNamespace(blocks=([SimpleNamespace(block_id=number) for number in (1, 2, 3)],))
             self.connector.update_state_after_alloc(request, blocks, tokens)
         self.connector.build_connector_meta("step")
 

@@ -44,6 +44,7 @@ class Hooked:
         worker = WorkerObserver(self.emitter)
         scheduler = SchedulerObserver(self.emitter)
         api = ApiServerObserver(self.emitter)
+        self.worker, self.scheduler = worker, scheduler
         self.connectors = ConnectorWatch(self.emitter, scheduler, self.reports)
         table = (
             *hook_table(self.emitter, worker, scheduler, api),

@@ -286,7 +286,10 @@ def test_the_emitter_tells_the_states_of_all_hooks(monkeypatch: pytest.MonkeyPat
     """The heartbeat shows which evidence is missing, the agent's methods included."""
     made, emitter = install(monkeypatch)
     assert made.states() == emitter.hook_states()
-    assert {"nixl.make_prepped_xfer", "nixl.get_xfer_telemetry", "nixl.release_xfer_handle"} == {
-        state.name for state in emitter.hook_states()
-    }
+    assert {
+        "nixl.get_new_notifs",
+        "nixl.make_prepped_xfer",
+        "nixl.get_xfer_telemetry",
+        "nixl.release_xfer_handle",
+    } == {state.name for state in emitter.hook_states()}
     made.uninstall()

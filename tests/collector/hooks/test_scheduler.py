@@ -14,6 +14,7 @@ from falseok_collector.attributes import (
     KvRelease,
     SchedAdmit,
     SchedFinish,
+    SchedPreempt,
     SchedResume,
     SchedWaitRemote,
 )
@@ -61,6 +62,15 @@ class Scheduler:
     def _free_blocks(self, request: Any) -> None:
         request.freed = True
 
+    def _preempt_request(self, request: Any, timestamp: float, drop_stale_output: bool = False) -> None:
+        request.num_computed_tokens = 0
+
+    def make_spec_decoding_stats(
+        self, stats: Any, num_draft_tokens: int, num_accepted_tokens: int, request_id: str
+    ) -> Any:
+        """Sum up a verified draft."""
+        return stats
+
 
 def request(request_id: str = "cmpl-r-0-0123abcd", **changes: Any) -> Any:
     """A request as the scheduler holds it."""
@@ -105,10 +115,21 @@ def hooked() -> Iterator[Hooked]:
         update_state_after_alloc="core.blocks",
         request_finished_all_groups="core.finish",
     )
-    process.wrap(Scheduler, _update_waiting_for_remote_kv="core.resume", _free_blocks="core.free")
+    process.wrap(
+        Scheduler,
+        _update_waiting_for_remote_kv="core.resume",
+        _free_blocks="core.free",
+        _preempt_request="core.preempt",
+        make_spec_decoding_stats="core.speculation",
+    )
     yield process
     for probe in process.probes:
         probe.uninstall()
+
+
+def pool_blocks(*block_ids: int) -> list[Any]:
+    """Blocks as the pool hands them out."""
+    return [SimpleNamespace(block_id=block_id) for block_id in block_ids]
 
 
 def names(events: list[Event]) -> list[str]:
@@ -182,14 +203,15 @@ def test_a_parked_request_tells_what_it_waits_for(hooked: Hooked) -> None:
     connector, waiting = Connector(), request(kv_transfer_params=dict(DECODE))
     connector.on_new_request(waiting)
     hooked.events()
-    blocks = SimpleNamespace(blocks=([1, 2, 3], [4]))
-    connector.update_state_after_alloc(waiting, blocks, 24)
+    blocks = SimpleNamespace(blocks=(pool_blocks(7, 8, 3, 5), pool_blocks(4)))
+    connector.update_state_after_alloc(waiting, blocks, 20)
     event = hooked.only()
     expected = SchedWaitRemote(
-        external_tokens=24,
-        local_hit_tokens=16,
+        external_tokens=20,
+        local_hit_tokens=20,
         prompt_tokens=40,
-        block_counts=[3, 1],
+        block_counts=[4, 1],
+        local_hit_block_ids=[[[7, 8]], []],
         remote_num_tokens=40,
         token_ids_hash=SALTED.of_tokens(PROMPT, 40),
         tokens_hashed=40,
@@ -213,7 +235,7 @@ def test_the_branch_taken_after_the_wait(
     connector, scheduler = Connector(), Scheduler()
     waiting = request(kv_transfer_params=dict(DECODE))
     connector.on_new_request(waiting)
-    connector.update_state_after_alloc(waiting, SimpleNamespace(blocks=([1],)), 24)
+    connector.update_state_after_alloc(waiting, SimpleNamespace(blocks=(pool_blocks(1),)), 24)
     hooked.events()
     scheduler.recompute_kv_load_failures = failed
     if failed:  # as `_update_requests_with_invalid_blocks` leaves it
@@ -269,7 +291,7 @@ def test_tokens_of_a_failed_receive_do_not_count_as_cached(
     stats = waiting.prefill_stats
     connector.on_new_request(waiting)
     stats.num_cached_tokens = 39
-    connector.update_state_after_alloc(waiting, SimpleNamespace(blocks=([1],)), 39)
+    connector.update_state_after_alloc(waiting, SimpleNamespace(blocks=(pool_blocks(1),)), 39)
     waiting.num_computed_tokens = kept
     if failed:
         scheduler.failed_recving_kv_req_ids.add(waiting.request_id)
@@ -387,3 +409,92 @@ def test_the_end_of_the_loop_writes_the_last_events(hooked: Hooked) -> None:
         decode(line).name for line in sink.lines
     }
     assert sink.closed
+
+
+def test_a_preempted_request_is_admitted_again(hooked: Hooked) -> None:
+    """What it had, then its second blocks: how much of them remote KV is to fill; only once a preemption."""
+    connector, scheduler = Connector(), Scheduler()
+    running = request(kv_transfer_params=dict(DECODE), num_output_tokens=7)
+    connector.on_new_request(running)
+    connector.update_state_after_alloc(running, SimpleNamespace(blocks=(pool_blocks(1),)), 40)
+    hooked.events()
+    scheduler._preempt_request(running, 1.0)
+    for _ in range(2):
+        connector.update_state_after_alloc(running, SimpleNamespace(blocks=(pool_blocks(2),)), 0)
+    preempt, again = (event.attributes for event in hooked.events())
+    assert SchedPreempt(output_tokens=7) == preempt
+    assert isinstance(again, SchedAdmit)
+    assert ("preempted", 0, "engine-there") == (
+        again.readmission,
+        again.external_tokens,
+        again.remote_engine_id,
+    )
+
+
+def test_a_recomputed_request_is_admitted_again(hooked: Hooked) -> None:
+    """After a failed receive the next blocks are a readmission, with no token expected from remote."""
+    connector, scheduler = Connector(), Scheduler()
+    waiting = request(kv_transfer_params=dict(DECODE))
+    connector.on_new_request(waiting)
+    connector.update_state_after_alloc(waiting, SimpleNamespace(blocks=(pool_blocks(1),)), 40)
+    scheduler.failed_recving_kv_req_ids.add(waiting.request_id)
+    scheduler._update_waiting_for_remote_kv(waiting)
+    hooked.events()
+    connector.update_state_after_alloc(waiting, SimpleNamespace(blocks=(pool_blocks(1),)), 0)
+    again = hooked.only().attributes
+    assert isinstance(again, SchedAdmit)
+    assert ("recompute", 0) == (again.readmission, again.external_tokens)
+
+
+def test_drafts_are_summed_up_in_the_finish(hooked: Hooked) -> None:
+    """Drafted and accepted tokens over all steps of this request; other requests do not count."""
+    connector, scheduler = Connector(), Scheduler()
+    done = request(kv_transfer_params=None)
+    connector.on_new_request(done)
+    for request_id, drafted, accepted in ((done.request_id, 4, 3), (done.request_id, 4, 1), ("other", 9, 9)):
+        scheduler.make_spec_decoding_stats(
+            None, request_id=request_id, num_draft_tokens=drafted, num_accepted_tokens=accepted
+        )
+    connector.request_finished_all_groups(done, ([1],))
+    finish = hooked.events()[-1].attributes
+    assert isinstance(finish, SchedFinish)
+    assert (8, 4) == (finish.speculative_drafted_tokens, finish.speculative_accepted_tokens)
+
+
+GARBAGE: list[tuple[Any, list[str]]] = [
+    ({**DECODE, "remote_num_tokens": "x"}, ["remote_num_tokens"]),
+    ({**DECODE, "remote_num_tokens": True}, ["remote_num_tokens"]),
+    ({**DECODE, "remote_num_tokens": 2**70}, ["remote_num_tokens"]),
+    ({**DECODE, "remote_num_tokens": -1}, ["remote_num_tokens"]),
+    ({**DECODE, "remote_block_ids": 7}, ["remote_block_ids"]),
+    ({**DECODE, "remote_block_ids": [7, 8]}, ["remote_block_ids"]),
+    ({**DECODE, "remote_block_ids": [[2**80, "x", None, {}]]}, []),  # it has a digest of its own
+    ({**DECODE, "remote_engine_id": ["x"]}, ["remote_engine_id"]),
+    ({**DECODE, "remote_request_id": {}}, ["remote_request_id"]),
+    (["do_remote_prefill"], ["kv_transfer_params"]),
+    ("do_remote_prefill", ["kv_transfer_params"]),
+]
+
+
+@pytest.mark.parametrize(("parameters", "malformed"), GARBAGE)
+def test_a_client_cannot_switch_a_hook_off(hooked: Hooked, parameters: Any, malformed: list[str]) -> None:
+    """Twenty requests with garbage: each is admitted, each names what was wrong, and nothing counts as our error."""
+    incoming = request()
+    connector = _Ignorant()
+    hooked.wrap(_Ignorant, on_new_request="core.admit")
+    for _ in range(20):
+        incoming.kv_transfer_params = parameters
+        connector.on_new_request(incoming)
+    admits = [event.attributes for event in hooked.events()]
+    assert [malformed] * 20 == [admit.malformed for admit in admits if isinstance(admit, SchedAdmit)]
+    assert {0} == {probe.errors for probe in hooked.probes}
+    assert {"active"} == {probe.state for probe in hooked.probes}
+
+
+class _Ignorant:
+    """A connector that does not look at the parameters."""
+
+    engine_id = "engine-here"
+
+    def on_new_request(self, request: Any) -> None:
+        """Take it as it is."""
