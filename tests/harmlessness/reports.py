@@ -59,7 +59,7 @@ def assert_harmless(report: dict[str, Any], version: str) -> None:
     assert report["hash_factors is the engine's"]
     agent = report["agent"]
     assert {"active"} == set(agent["states"].values())
-    assert [True] * 6 == (agent["results, observers raise: False"] + agent["results, observers raise: True"])
+    assert [True] * 8 == (agent["results, observers raise: False"] + agent["results, observers raise: True"])
     assert [] == agent["left behind"]
     assert [] == report["loaded"]
     connectors = {name: found for name, found in report["connectors"].items() if found is not None}

@@ -35,7 +35,7 @@ class LeaseObserver:
 
     def after_notices(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
         """What arrived since the last step, before vLLM books it: `result` maps agents to messages."""
-        if not result:
+        if not result or _pushes(self._worker):
             return
         left = _MAX_NOTICES_A_STEP
         for messages in result.values():
@@ -55,6 +55,8 @@ class LeaseObserver:
 
     def ended(self, worker: Any, request_ids: Any, replicated: frozenset[str]) -> None:
         """The worker tells the scheduler that it is done with these offers."""
+        if _pushes(worker):
+            return
         for request_id in request_ids:
             if request_id in self._read:
                 reason = "read"
@@ -86,6 +88,11 @@ class LeaseObserver:
             request_id=request_id,
             transfer_id=transfer_id_of(str(worker.engine_id), request_id),
         )
+
+
+def _pushes(worker: Any) -> bool:
+    """In push mode notices run the other way, and `kv.write.end` tells how a write ended."""
+    return hasattr(worker, "_sending_transfers")
 
 
 def _remember(entries: "OrderedDict[str, Any]", request_id: str, value: Any) -> None:

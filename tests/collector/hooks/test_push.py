@@ -28,6 +28,7 @@ class PushWorker:
         self.nixl_wrapper = NixlAgent()
         self.transfer_topo = Topology()
         self._recving_metadata: dict[str, Any] = {}
+        self._sending_transfers: dict[str, list[Any]] = {}
         self.act: Callable[[PushWorker, str], None] = post(1)
         self.results: Any = SimpleNamespace(finished_sending=set(), finished_recving=set())
 

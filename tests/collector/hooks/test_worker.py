@@ -34,6 +34,10 @@ class NixlAgent:
         self.posted += 1
         return f"handle-{self.posted}"
 
+    def get_new_notifs(self) -> dict[str, list[bytes]]:
+        """Messages of peers: none."""
+        return {}
+
     def get_xfer_telemetry(self, handle: str) -> Any:
         """Bytes of a finished transfer."""
         if "telemetry" in self.broken:
