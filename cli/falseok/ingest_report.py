@@ -96,6 +96,7 @@ class FailuresPart(Part, frozen=True, kw_only=True):
     joined_by_id: int
     joined_by_count_and_time: int
     joined_though_counts_do_not_fit: int
+    ended_in_error_by_log: int
     without_answer: int
     windows: list[WindowPart]
 
@@ -237,13 +238,19 @@ def _handshakes(read: Read) -> list[HandshakePart]:
 def _failures(read: Read, failure_types: dict[str, int]) -> FailuresPart:
     how = Counter(answer.joined_by for answer in read.joined)
     requests = len(read.failures)
+    joined = {id(answer.failure) for answer in read.joined}
+    told = sum(
+        failure.resolved and not failure.answered_by_id and id(failure) not in joined
+        for failure in read.failures
+    )
     return FailuresPart(
         requests=requests,
         failure_types=failure_types,
         joined_by_id=read.joined_by_id,
         joined_by_count_and_time=how["count_and_time"],
         joined_though_counts_do_not_fit=how["count_mismatch"],
-        without_answer=requests - read.joined_by_id - how.total(),
+        ended_in_error_by_log=told,
+        without_answer=requests - read.joined_by_id - how.total() - told,
         windows=[
             WindowPart(
                 first_seen=rfc3339(window.first_micros),

@@ -87,6 +87,7 @@ def _failures(failures: FailuresPart, answers: Mapping[str, int]) -> list[str]:
         (failures.joined_by_id, "joined to their answer by request id"),
         (failures.joined_by_count_and_time, "joined to answers by count and time"),
         (failures.joined_though_counts_do_not_fit, "answered it seems, but the counts do not fit"),
+        (failures.ended_in_error_by_log, "of which the log itself tells how they ended"),
         (failures.without_answer, "without an answer that could be theirs"),
     )
     lines += [f"    {count:,} {meaning}" for count, meaning in joins if count]

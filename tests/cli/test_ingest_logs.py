@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.cli.command_line import answer, falseok, words
-from tests.pipeline.sources.logs.cases import case_files, case_text
+from tests.pipeline.sources.logs.cases import case_files, case_text, pair_logs
 
 PREFILL = "a3f812ef-d150-461a-a91b-b60cb065de48"
 DECODE = "55652616-bf0a-4728-ae68-a3832cf83e8f"
@@ -276,3 +276,65 @@ def test_a_wrong_time_zone_and_no_file_are_refused() -> None:
     result = falseok("ingest", "logs", "--decode", "x", "--time-zone", "Mars/Base")
     assert 2 == result.exit_code
     assert "There is no time zone Mars/Base" in result.stderr
+
+
+def test_a_healthy_pair_gives_nothing(tmp_path: Path) -> None:
+    """Look-alike: the same lines of start-up and answers, no failure: exit 0, no verdict, no incident."""
+    prefill, decode = pair_logs("healthy", tmp_path)
+    result = falseok("ingest", "logs", "--prefill", prefill, "--decode", decode, "--json")
+    report = msgspec.json.decode(result.stdout)
+    assert 0 == result.exit_code
+    assert ([], [], [], {"200": 8}) == tuple(
+        report[name] for name in ("verdicts", "incidents", "differing_factors", "answers")
+    )
+    assert ["0.32.0", "0.32.0"] == [engine["vllm_version"] for engine in report["engines"]]
+    assert 0 == report["lines"]["dead_lettered"]
+
+
+def test_a_version_that_fails_closed_is_not_called_corrupt(tmp_path: Path) -> None:
+    """Look-alike: the same fault on 0.32.0. Half the answers are 200, streams that end in an error; vLLM's own cleanup
+    requests, which fail as well, are nobody's.
+    """
+    prefill, decode = pair_logs("failed_closed", tmp_path)
+    result = falseok("ingest", "logs", "--prefill", prefill, "--decode", decode, "--json")
+    report = msgspec.json.decode(result.stdout)
+    assert 0 == result.exit_code
+    assert [("failed_closed", "strong", 12)] == [
+        (row["verdict"], row["evidence"], row["requests"]) for row in report["verdicts"]
+    ]
+    assert {"200": 6, "500": 6} == report["answers"]
+    assert (12, 12, 0) == tuple(
+        report["failures"][name] for name in ("requests", "ended_in_error_by_log", "without_answer")
+    )
+    [incident] = report["incidents"]
+    assert ("failed_closed", "hash-factor-dtype") == (incident["verdict"], incident["causes"][0]["id"])
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict", "evidence", "exit_code"),
+    [
+        (11, "corrupt", "suspected", 1),
+        (13, "corrupt", "suspected", 1),
+        (0, "unobserved", "none", 2),
+    ],
+)
+def test_counts_that_do_not_fit_are_said(
+    tmp_path: Path, answers: int, verdict: str, evidence: str, exit_code: int
+) -> None:
+    """An answer too few or too many is a suspicion only; without any, nothing is known of the answers."""
+    prefill, decode, _ = case_files(tmp_path)
+    lines = decode.read_text().split("\n")
+    places = [number for number, text in enumerate(lines) if '"POST /v1/chat/completions' in text]
+    for number in places[answers:]:
+        lines[number] = ""
+    lines[places[0]] = "\n".join([lines[places[0]]] * max(answers - 11, 1))
+    decode.write_text("\n".join(lines))
+    result = falseok("ingest", "logs", "--prefill", prefill, "--decode", decode, "--json")
+    report = msgspec.json.decode(result.stdout)
+    assert exit_code == result.exit_code
+    assert [(verdict, evidence, 12)] == [
+        (row["verdict"], row["evidence"], row["requests"]) for row in report["verdicts"]
+    ]
+    [window] = report["failures"]["windows"]
+    assert not window["fits"]
+    assert window["note"].startswith("12 failed requests, ")

@@ -15,6 +15,7 @@ from falseok_collector.attributes import ApiResponse
 from falseok_pipeline.dead_letters import DeadLetter, Reason
 from falseok_pipeline.sources.logs.files import LogFile, RawLine
 from falseok_pipeline.sources.logs.joining import Failure
+from falseok_pipeline.sources.logs.servers import reported_ids
 from falseok_pipeline.sources.logs.wrapping import micros_of, unwrap
 
 _IDS = ("x_request_id", "x-request-id", "request_id", "requestId", "req_id", "external_id", "id")
@@ -57,8 +58,7 @@ class AccessReader:
         self._bury = bury
         self._by_id: dict[str, list[Failure]] = {}
         for failure in failures:
-            reported = re.sub(r"-[0-9a-f]{8}$", "", failure.request_id)
-            for name in {failure.external_id, failure.request_id, reported}:
+            for name in {failure.external_id, *reported_ids(failure.request_id)}:
                 if name:
                     self._by_id.setdefault(name, []).append(failure)
 

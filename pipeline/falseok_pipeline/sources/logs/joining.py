@@ -57,8 +57,9 @@ class Window:
     succeeded: int = 0
     errors: int = 0
     successes: list[tuple[int, int]] = field(default_factory=list)
-    """Time and status of the first answers below 300."""
+    """Time and status of answers below 300, one for each failure that came before it and no more."""
     failed_answers: list[tuple[int, int]] = field(default_factory=list)
+    """The same of answers from 500 on."""
     fits: bool | None = None
     note: str = ""
 
@@ -66,11 +67,11 @@ class Window:
         """An answer in the window. Refusals (4xx) never reached a transfer."""
         if status < 300:
             self.succeeded += 1
-            if len(self.successes) < _KEPT_ANSWERS:
+            if len(self.successes) < len(self.failures):
                 self.successes.append((ts, status))
         elif status >= 500:
             self.errors += 1
-            if len(self.failed_answers) < _KEPT_ANSWERS:
+            if len(self.failed_answers) < len(self.failures):
                 self.failed_answers.append((ts, status))
 
 
@@ -120,7 +121,7 @@ def _joined(window: Window) -> list[Joined]:
     found: list[Joined] = []
     if known and in_error == len(known):
         found += _assign(
-            known, window.failed_answers, "count_and_time", _note(len(known), window.errors, "5xx")
+            known, window.failed_answers, "count_and_time", _note(len(known), window.errors, "5xx"), 500
         )
     if not unknown:
         return found
@@ -128,17 +129,17 @@ def _joined(window: Window) -> list[Joined]:
         window.fits = successes == len(unknown)
         window.note = _note(len(unknown), successes, "2xx")
         joined_by = "count_and_time" if window.fits else "count_mismatch"
-        found += _assign(unknown, window.successes, joined_by, window.note)
+        found += _assign(unknown, window.successes, joined_by, window.note, 200)
     elif errors and not successes:
         window.fits = errors == len(unknown)
         window.note = _note(len(unknown), errors, "5xx")
         if window.fits:
-            found += _assign(unknown, window.failed_answers[in_error:], "count_and_time", window.note)
+            found += _assign(unknown, window.failed_answers[in_error:], "count_and_time", window.note, 500)
     elif successes:
         # Some of them may be those of the failed requests: enough to suspect, not to say which.
         window.fits = False
         window.note = f"{_counted(len(unknown))}, {successes:,} answers 2xx and {errors:,} answers 5xx"
-        found += _assign(unknown, window.successes, "count_mismatch", window.note)
+        found += _assign(unknown, window.successes, "count_mismatch", window.note, 200)
     else:
         window.fits = False
         window.note = f"{_counted(len(unknown))}, no answers"
@@ -154,15 +155,18 @@ def _counted(failures: int) -> str:
 
 
 def _assign(
-    failures: list[Failure], answers: list[tuple[int, int]], joined_by: str, note: str
+    failures: list[Failure], answers: list[tuple[int, int]], joined_by: str, note: str, status: int
 ) -> list[Joined]:
-    """To each failure the next answer after it; it does not matter whose it was, since all are alike."""
+    """To each failure the next answer after it; it does not matter whose it was, since all are alike.
+
+    Where a stream was answered before its transfer failed, the time is that of the failure.
+    """
     found: list[Joined] = []
     place = 0
     for failure in failures:
-        while place < len(answers) - 1 and answers[place][0] < failure.ts:
+        while place < len(answers) and answers[place][0] < failure.ts:
             place += 1
-        ts, status = answers[min(place, len(answers) - 1)] if answers else (failure.ts, 200)
-        place = min(place + 1, len(answers) - 1)
-        found.append(Joined(failure, status, max(ts, failure.ts), joined_by, note))
+        ts, told = answers[place] if place < len(answers) else (failure.ts, status)
+        place += 1
+        found.append(Joined(failure, told, ts, joined_by, note))
     return found

@@ -36,6 +36,7 @@ from falseok_pipeline.sources.logs.tracebacks import Traceback
 _RECOVERY_MICROS = 60_000_000
 """How long before the scheduler's word the failures were that it speaks of."""
 
+_SUFFIX = re.compile(r"-[0-9a-f]{8}$")
 _TENSOR_RANK = re.compile(r"TP(\d{1,4})")
 _STAGES = {
     "handshake_failed": "handshake",
@@ -86,6 +87,8 @@ class Server:
         """By the engine's request id."""
         self.by_reported_id: dict[str, str] = {}
         """Request id by the id that the API server writes: without vLLM's random suffix."""
+        self._reader_of: dict[str, str] = {}
+        """The request that failed to read a transfer first."""
         self.answers: dict[int, int] = {}
         self.leases: list[tuple[str, str, int]] = []
         """Engine, request and readers of expired leases."""
@@ -218,9 +221,12 @@ class Server:
             )
             request_id = ""
         else:
+            remote_request_id = _text(context.get("remote_request_id"))
+            if self._is_cleanup(request_id, transfer_id_of(remote, remote_request_id)):
+                return
             attributes = KvReadEnd(
                 remote_engine_id=remote,
-                remote_request_id=_text(context.get("remote_request_id")),
+                remote_request_id=remote_request_id,
                 outcome="failed",
                 failure_type=statement.failure_type,
                 stage=_STAGES.get(statement.failure_type, ""),
@@ -233,12 +239,20 @@ class Server:
         self._finish((record.label, record.pid))
         self._pending[record.label, record.pid] = _Pending(draft, record.place)
 
+    def _is_cleanup(self, request_id: str, transfer_id: str) -> bool:
+        """Whether it is vLLM's own request that only tells prefill to let go after a request failed
+        (`abort_immediately`, 0.30 and later): it has the same transfer, and a bare id of no endpoint.
+        """
+        first = self._reader_of.setdefault(transfer_id, request_id) if transfer_id else request_id
+        return first != request_id and bool(_SUFFIX.search(first)) and not _SUFFIX.search(request_id)
+
     def _note_failure(self, engine_id: str, request_id: str, record: Record, now_micros: int) -> None:
         if request_id in self.failures:
             return
         failure = Failure(engine_id, request_id, external_id_of(request_id), now_micros, record.pid)
         self.failures[request_id] = failure
-        self.by_reported_id[re.sub(r"-[0-9a-f]{8}$", "", request_id)] = request_id
+        for reported in reported_ids(request_id):
+            self.by_reported_id.setdefault(reported, request_id)
         self.joiner.failure(failure)
 
     def _finish(self, process: Process) -> None:
@@ -368,6 +382,15 @@ def _number(value: object) -> int | None:
     return (
         value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST else None
     )
+
+
+def reported_ids(request_id: str) -> tuple[str, ...]:
+    """How the API server and clients may write an engine's request id: whole, without the random suffix that the
+    engine adds, and without the prompt's number.
+    """
+    bare = _SUFFIX.sub("", request_id)
+    named = re.sub(r"-\d+$", "", bare) if bare.startswith("cmpl-") else bare
+    return tuple(dict.fromkeys((request_id, bare, named)))
 
 
 def shared_factors(engines: list[EngineState]) -> frozenset[str]:
