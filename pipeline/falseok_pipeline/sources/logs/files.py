@@ -35,7 +35,7 @@ class LogInputError(PipelineError):
     """A file cannot be read as a log; the message says which one and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RawLine:
     """One line as it is in the file, without its line break."""
 

@@ -11,7 +11,7 @@ from falseok_pipeline.dead_letters import DeadLetter, Reason
 from falseok_pipeline.sources.logs import templates
 from falseok_pipeline.sources.logs.files import MAX_LINE_BYTES, LogFile, LogInputError, RawLine
 from falseok_pipeline.sources.logs.numbering import Draft, Emit, Numbering
-from falseok_pipeline.sources.logs.records import Record, split
+from falseok_pipeline.sources.logs.records import Record, level_and_stamp, split
 from falseok_pipeline.sources.logs.servers import Server
 from falseok_pipeline.sources.logs.templates import Answer, UnreadableStatementError, as_json
 from falseok_pipeline.sources.logs.times import Clock, first_micros, year_of
@@ -204,8 +204,16 @@ class _Pass:
     def _whole(self, raw: RawLine, unwrapped: Unwrapped, lines: int) -> None:
         """Judge one line, which the runtime may have cut into several."""
         server = self._reader.server(unwrapped.source)
+        text = unwrapped.text
+        if not server.waiting and not templates.could_mean(text) and not text.startswith("{"):
+            told = level_and_stamp(text)
+            if told is not None:
+                self._clock.read(told[1], unwrapped.stamp_micros)
+                self._counts.meaningless[f"vllm_{told[0].lower()}"] += lines
+                return
         kind = ""
-        for record in split(unwrapped.text):
+        records = split(text)
+        for record in records:
             now_micros = self._clock.read(record.stamp, unwrapped.stamp_micros)
             if server.continues(record):
                 kind = kind or "traceback"
@@ -228,7 +236,7 @@ class _Pass:
         if kind:
             self._counts.understood[kind] += lines
         else:
-            self._counts.meaningless[_meaningless(split(unwrapped.text)[0])] += lines
+            self._counts.meaningless[_meaningless(records[0])] += lines
 
     def _dead(self, raw: RawLine, reason: Reason, message: str, lines: int) -> None:
         self._counts.dead_letters += lines

@@ -19,7 +19,7 @@ _PREFIX_CHARACTERS = 400
 """Where a record may begin at the latest: operators put prefixes of their own before it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """One line of a process. Empty texts where the line does not say."""
 
@@ -45,6 +45,12 @@ class _JsonRecord(msgspec.Struct):
 
 
 _json = msgspec.json.Decoder(_JsonRecord)
+
+
+def level_and_stamp(text: str) -> tuple[str, str] | None:
+    """Level and stamp of a line, without the rest; `None` where it has none."""
+    record = _RECORD.search(text, 0, 2 * _PREFIX_CHARACTERS)
+    return (record["level"], record["stamp"]) if record is not None else None
 
 
 def split(text: str) -> tuple[Record, ...]:

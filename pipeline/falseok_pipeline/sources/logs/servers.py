@@ -115,6 +115,11 @@ class Server:
 
     # Lines ----------------------------------------------------------------------------------------------------
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a traceback may go on."""
+        return bool(self._pending)
+
     def continues(self, record: Record) -> bool:
         """Whether the line belongs to the traceback of a failure; takes it in if so, and ends the failure if not."""
         process = (record.label, record.pid)

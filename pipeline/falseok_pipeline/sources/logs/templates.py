@@ -8,6 +8,7 @@ Templates from the vLLM sources: `kv_connector/v1/nixl/{base,pull,push}_worker.p
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -110,8 +111,13 @@ _GENERATES = re.compile(r"/(?:chat/completions|completions|responses|messages|ge
 
 
 def _answer(found: re.Match[str]) -> Statement:
-    generates = found["method"] == "POST" and _GENERATES.search(found["path"]) is not None
-    return Answer("access_line", found["path"][:256], int(found["status"]), generates)
+    return _answered(found["method"], found["path"], found["status"])
+
+
+@lru_cache(maxsize=1024)
+def _answered(method: str, path: str, status: str) -> Answer:
+    generates = method == "POST" and _GENERATES.search(path) is not None
+    return Answer("access_line", path[:256], int(status), generates)
 
 
 def _arguments(found: re.Match[str]) -> Statement:
@@ -239,6 +245,8 @@ _TEMPLATES: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], Statemen
 )
 """Words that must be in the line, the pattern, and who reads it. The words alone make a line look like one of ours."""
 
+_ACCESS_WORDS = " HTTP/"
+_ACCESS = next(pattern for words, pattern, _ in _TEMPLATES if words == _ACCESS_WORDS)
 _ANY_WORDS = re.compile("|".join(re.escape(words) for words, *_ in _TEMPLATES))
 _LOOKALIKE_WORDS = frozenset({" HTTP/", " version ", "NIXL version", "due to KV load failure"})
 """Words that other programs write as well: where the pattern does not fit, the line is simply not ours."""
@@ -255,6 +263,11 @@ def read(message: str) -> Statement | None:
     Raises:
         UnreadableStatementError: it is one of ours by its words and cannot be read.
     """
+    first = _ANY_WORDS.search(message)
+    if first is None:
+        return None
+    if first.group() == _ACCESS_WORDS and (found := _ACCESS.search(message)) is not None:
+        return _answer(found)  # by far the most frequent one
     for words, pattern, reader in _TEMPLATES:
         if words not in message:
             continue

@@ -25,7 +25,7 @@ class _DockerLine(msgspec.Struct):
 _docker = msgspec.json.Decoder(_DockerLine)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unwrapped:
     """The line as the process wrote it."""
 
@@ -40,6 +40,12 @@ class Unwrapped:
 
 def unwrap(text: str) -> Unwrapped:
     """The line without its wrappings, outermost first. Never raises; what is not recognised stays."""
+    if text.startswith("(") and "\x1b" not in text:
+        return Unwrapped(text.rstrip("\r"))  # the usual case: a vLLM process writes into the file itself
+    return _unwrap(text)
+
+
+def _unwrap(text: str) -> Unwrapped:
     stamp: int | None = None
     source = ""
     partial = False
