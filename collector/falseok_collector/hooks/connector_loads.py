@@ -154,13 +154,15 @@ class LoadObserver:
                 request_id,
             )
 
-    def failed_step(self, error: BaseException, rank: int, connector: str) -> None:
-        """A worker of this process raised while loading: the requests of the steps under way are concerned."""
+    def failed_step(self, error: BaseException, rank: int, connector: str) -> bool:
+        """A worker raised while loading: the requests of the steps under way are concerned, where this process knows them."""
+        known = False
         for request_id in [one for step in self._steps for one in step]:
             load = self._loads.get(request_id)
             if load is not None and load.connector == connector and not load.failed:
-                load.failed = True
+                load.failed = known = True
                 self._emit(raised(error, connector, load.started_ns), request_id, load.transfer_id, rank=rank)
+        return known
 
     # -------------------------------------------------------------------------------------------------------------
 

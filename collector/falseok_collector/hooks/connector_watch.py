@@ -180,8 +180,8 @@ class _Worker:
 
     def failed_load(self, call: Call, state: Any, error: BaseException) -> None:  # noqa: ARG002
         """Loading raised, which ends the step and mostly the engine."""
-        self._loads.failed_step(error, self._rank, self._connector)
-        self._emit(raised(error, self._connector))
+        if not self._loads.failed_step(error, self._rank, self._connector):
+            self._emit(raised(error, self._connector))
 
     def after_load_errors(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
         """Blocks this rank could not fill; asked every step."""

@@ -378,21 +378,34 @@ def test_an_older_worker_names_no_failed_requests(process: Process) -> None:
     }
 
 
-def test_a_load_that_raises_is_told_for_the_requests_of_the_step(process: Process) -> None:
-    """The engine sees its own exception; with one rank the process knows which requests were to be loaded."""
-    connector = ExampleConnector(SYNCHRONOUS)
-    scheduler = process.scheduler(connector)
-    worker = process.worker(ExampleConnector())
+def load_that_raises(process: Process, rank: int = 0) -> list[tuple[str, int, KvReadEnd]]:
+    """Request, rank and event of each end told when a worker's load raises; the engine sees its own exception."""
+    worker = process.worker(ExampleConnector(), rank)
     worker.load_error = FileNotFoundError("gone")
-    scheduler.schedule(request())
     process.names()
     with pytest.raises(FileNotFoundError, match="gone"):
         worker.start_load_kv(None)
-    ends = [(event.record.request_id, event.attributes) for event in process.hooked.events()]
-    assert [ID, ""] == [request_id for request_id, _ in ends]
-    assert [("failed", "exception", "FileNotFoundError")] * 2 == [
-        (end.outcome, end.failure_type, end.error_class) for _, end in ends if isinstance(end, KvReadEnd)
+    return [
+        (event.record.request_id, event.record.rank, event.attributes)
+        for event in process.hooked.events()
+        if isinstance(event.attributes, KvReadEnd)
     ]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_load_that_raises_is_told_for_the_requests_of_the_step(process: Process, rank: int) -> None:
+    """With one rank the process knows which requests were to be loaded; a worker of its own tells it without them."""
+    if rank == 0:
+        process.scheduler(ExampleConnector(SYNCHRONOUS)).schedule(request())
+    ((request_id, told_rank, end),) = load_that_raises(process, rank)
+    assert (ID if rank == 0 else "", rank) == (request_id, told_rank)
+    assert ("failed", "exception", "load", "FileNotFoundError", "gone") == (
+        end.outcome,
+        end.failure_type,
+        end.stage,
+        end.error_class,
+        end.error_message,
+    )
 
 
 def test_a_worker_without_nixl_reports_its_configuration(process: Process) -> None:
