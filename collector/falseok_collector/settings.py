@@ -15,7 +15,7 @@ import msgspec
 PREFIX = "FALSEOK_"
 CONFIG_VARIABLE = "FALSEOK_CONFIG"
 KNOWN_SINKS = ("spool", "kafka", "otlp", "memory")
-SERVICE_VARIABLES = frozenset({"FALSEOK_CONFIG", "FALSEOK_DATA"})
+SERVICE_VARIABLES = frozenset({"FALSEOK_CONFIG", "FALSEOK_DATA", "FALSEOK_LAB_CACHE"})
 """Variables that are ours but are not settings of the collector."""
 SECRETS = {
     "salt": "salt_file",

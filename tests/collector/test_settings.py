@@ -209,7 +209,7 @@ def test_an_unknown_key_of_the_file_is_named(tmp_path: Path) -> None:
     assert problem.startswith(f"{environment['FALSEOK_CONFIG']}: 'spooldir' is not a setting")
 
 
-@pytest.mark.parametrize("variable", ["FALSEOK_DATA", "FALSEOK_CONFIG"])
+@pytest.mark.parametrize("variable", ["FALSEOK_DATA", "FALSEOK_CONFIG", "FALSEOK_LAB_CACHE"])
 def test_variables_of_the_service_are_no_problem(variable: str, tmp_path: Path) -> None:
     """They share our prefix and are read elsewhere."""
     environment = config_file(tmp_path, "") if variable == "FALSEOK_CONFIG" else {variable: "/d"}

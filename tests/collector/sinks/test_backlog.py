@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.collector import processes
 
 from falseok_collector.sinks.backlog import CHUNK_BYTES, Backlog
@@ -185,3 +188,50 @@ def test_an_abandoned_backlog_stays_its_owners(tmp_path: Path) -> None:
     assert not heir.adopt()
     os.close(parents)
     assert heir.adopt()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(1, 60)),
+        st.tuples(st.just("send"), st.integers(0, 80)),
+        st.tuples(st.just("restart"), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+@given(steps=STEPS)
+def test_whatever_happens_every_line_comes_in_the_order_of_its_process(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    """Written, sent in part, ended, inherited, in any order: nothing is missing, and only an heir repeats anything."""
+    directory = tmp_path_factory.mktemp("backlog")
+    written: list[bytes] = []
+    arrived: list[bytes] = []
+    boot = 0
+    log = backlog(directory, "b0")
+    for step, amount in [*steps, ("send", 10**9)]:
+        if step == "write":
+            lines = [b"%d:%d" % (boot, len(written) + number) + b"x" * 90 for number in range(amount)]
+            log.write(lines)
+            written += lines
+        elif step == "restart":
+            log.close()
+            boot += 1
+            log = backlog(directory, f"b{boot}")
+        else:
+            log.adopt()
+            while amount > 0 and (lines := log.next_lines() or (log.adopt() and log.next_lines()) or []):
+                log.sent(lines[:amount])
+                arrived += lines[:amount]
+                amount -= len(lines[:amount])  # noqa: PLW2901 - what is left of it
+    log.close()
+    assert [] == list(directory.iterdir())
+    once = list(dict.fromkeys(arrived))
+    for process in range(boot + 1):
+        mark = b"%d:" % process
+        assert [line for line in written if line.startswith(mark)] == [
+            line for line in once if line.startswith(mark)
+        ]
+    if not boot:
+        assert once == arrived
