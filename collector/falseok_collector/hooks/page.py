@@ -45,7 +45,9 @@ sources of every release named; no request of ours ever went through it."""
 _CHECK = """\
 `tests/source_check` compares the table with `signatures.json`: the header of every function above and the home of
 every attribute the observers read, in each release, taken from the sources without importing or starting anything.
-`make test` fails when a hook does not fit a release it claims, and names release, hook and symbol.
+`make test` fails when a hook does not fit a release it claims, and names release, hook and symbol: a function or
+attribute that is gone, a parameter the observer needs, a function that became a coroutine or moved to a base class, a
+class below that has its own version of it. Of connectors, the methods that are watched and their parameters.
 
 Who adds a hook, or supports another release, reads the packages again. Fetch them into one folder (as wheels, or
 unpacked into folders named as the release), then write the file:
