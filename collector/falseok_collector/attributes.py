@@ -62,6 +62,27 @@ class SinkState(Struct, omit_defaults=True, kw_only=True, frozen=True):
     last_error: Annotated[str, Meta(description="Class of the last failure.")] = ""
 
 
+class AnsweredChoice(Struct, omit_defaults=True, kw_only=True, frozen=True):
+    """One choice of an answer, as carried by `api.response`."""
+
+    index: Annotated[int, Meta(description="Index of the choice.")]
+    finish_reason: Annotated[
+        str,
+        Meta(
+            description="As the body has it; of the responses API the reason it is incomplete, else its status. "
+            "Empty: none was given."
+        ),
+    ] = ""
+    kinds: Annotated[
+        list[str],
+        Meta(description="reasoning, content and tool_calls in the order of their first appearance."),
+    ] = []
+    content_characters: Annotated[int, Meta(description="Characters of text.")] = 0
+    reasoning_characters: Annotated[int, Meta(description="Characters of reasoning.")] = 0
+    tool_call_characters: Annotated[int, Meta(description="Characters of tool names and arguments.")] = 0
+    tool_calls: Annotated[int, Meta(description="Tool calls.")] = 0
+
+
 class EngineConfig(Attributes):
     """What a process of an engine is configured as, captured inside the engine at start-up."""
 
@@ -596,6 +617,67 @@ class ApiResponse(Attributes):
     kv_transfer_out: Annotated[bool, Meta(description="The response carried kv_transfer_params.")] = False
     model: Annotated[str, Meta(description="Model named in the body.")] = ""
     features: Annotated[dict[str, float], Meta(description="Text features by their documented names.")] = {}
+    choice_outputs: Annotated[list[AnsweredChoice], Meta(description="Each choice, at most 128.")] = []
+    output_kinds: Annotated[
+        list[str],
+        Meta(
+            description="reasoning, content and tool_calls in the order of their first appearance, over all choices."
+        ),
+    ] = []
+    tool_calls: Annotated[int, Meta(description="Tool calls over all choices.")] = 0
+    reasoning_tokens: Annotated[int, Meta(description="From the body's usage; 0 when absent.")] = 0
+    cached_tokens: Annotated[
+        int, Meta(description="Prompt tokens from a cache, from the body's usage; 0 when absent.")
+    ] = 0
+    stream_complete: Annotated[
+        bool | None,
+        Meta(
+            description="Of a stream: whether it ended as its endpoint ends one ([DONE], or the last event of the "
+            "responses API), without an error and with a finish reason for every choice asked for. "
+            "Null when not streamed."
+        ),
+    ] = None
+    chunks: Annotated[int, Meta(description="Events with data in the stream, [DONE] excluded.")] = 0
+    keep_alives: Annotated[int, Meta(description="Comment lines in the stream.")] = 0
+    unreadable: Annotated[
+        str,
+        Meta(
+            description="Why the body was not read: encoded (compressed), too_long or not_json; empty when it was."
+        ),
+    ] = ""
+    unreadable_events: Annotated[
+        int, Meta(description="Events of the stream that are not of a known shape.")
+    ] = 0
+    request_unreadable: Annotated[
+        str, Meta(description="Why the request's body was not read: encoded, too_long or not_json.")
+    ] = ""
+    requested_thinking: Annotated[
+        str,
+        Meta(
+            description="Thinking mode asked for: on, off, an effort by its name, or default (the client did not "
+            "choose). Empty when the request was not read."
+        ),
+    ] = ""
+    requested_choices: Annotated[int, Meta(description="n as asked for; 0 when not given.")] = 0
+    requested_temperature: Annotated[
+        float | None, Meta(description="temperature as asked for; null when not given.")
+    ] = None
+    requested_max_tokens: Annotated[
+        int, Meta(description="Limit on the answer's tokens as asked for; 0 when not given.")
+    ] = 0
+    remote_engine_id: Annotated[
+        str, Meta(description="Engine that holds the KV, from the request's kv_transfer_params.")
+    ] = ""
+    remote_request_id: Annotated[
+        str, Meta(description="Internal id of the request there, from the request's kv_transfer_params.")
+    ] = ""
+    tracestate_valid: Annotated[
+        bool | None, Meta(description="Whether the tracestate header is valid; null when there is none.")
+    ] = None
+    observer: Annotated[
+        str,
+        Meta(description="Where it was seen: empty in an API server of vLLM, router in front of engines."),
+    ] = ""
     joined_by: Annotated[
         str,
         Meta(

@@ -5,7 +5,7 @@ import msgspec
 from falseok_collector.deferred import Deferred
 from falseok_collector.events import CONTRACT_VERSION, MAX_LINE_BYTES, Envelope, Origin, encode
 from falseok_collector.hashing import KeyedHash
-from falseok_collector.identity import external_id_of, trace_ids
+from falseok_collector.identity import bounded_id, external_id_of, trace_ids
 from falseok_collector.ring import Record
 
 
@@ -44,9 +44,9 @@ def encode_record(record: Record, source: Source, keyed_hash: KeyedHash) -> byte
         rank=record.rank,
         host=source.host[:256],
         pid=source.pid,
-        request_id=record.request_id[:1024],
-        external_id=(record.external_id or external_id_of(record.request_id))[:1024],
-        transfer_id=record.transfer_id[:1024],
+        request_id=bounded_id(record.request_id),
+        external_id=bounded_id(record.external_id or external_id_of(record.request_id)),
+        transfer_id=bounded_id(record.transfer_id),
         trace_id=trace_id,
         span_id=span_id,
     )

@@ -1,10 +1,12 @@
 """Who an event is about: request ids on both sides of vLLM's naming, transfers, traces, and the engine itself."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from opentelemetry import trace
+from opentelemetry.trace import TraceState
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 _CHILD = re.compile(r"^\d+_")
@@ -12,7 +14,22 @@ _ENDPOINT = re.compile(r"^(chatcmpl|cmpl)-")
 _RANDOM_SUFFIX = re.compile(r"-[0-9a-f]{8}$")
 _PROMPT_INDEX = re.compile(r"-\d+$")
 _TOOL_ROUND = re.compile(r"_\d+$")
+MAX_ID_CHARACTERS = 1_000
+"""Longer ids are cut; the envelope takes 1,024 characters."""
+_MAX_TRACESTATE = 32
+"""Members that https://www.w3.org/TR/trace-context/ allows."""
 _propagator = TraceContextTextMapPropagator()
+
+
+def bounded_id(name: str) -> str:
+    """The id itself, or where it is too long its beginning with a digest of the whole.
+
+    Clients choose ids of any length; cut this way everywhere, two different ones stay different and one stays one.
+    """
+    if len(name) <= MAX_ID_CHARACTERS:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"{name[: MAX_ID_CHARACTERS - 33]}~{digest}"
 
 
 def external_id_of(internal_id: str) -> str:
@@ -52,3 +69,11 @@ def trace_ids(traceparent: str) -> tuple[str, str]:
     if not span.is_valid:
         return "", ""
     return f"{span.trace_id:032x}", f"{span.span_id:016x}"
+
+
+def tracestate_valid(tracestate: str) -> bool | None:
+    """Whether a W3C `tracestate` header can be read; None when there is none."""
+    if not tracestate.strip():
+        return None
+    members = [member for member in tracestate.split(",") if member.strip()]
+    return len(members) <= _MAX_TRACESTATE and len(TraceState.from_header([tracestate])) == len(members)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from falseok_collector.attributes import ATTRIBUTES, HookState, KvGroup, SinkState
+from falseok_collector.attributes import ATTRIBUTES, AnsweredChoice, HookState, KvGroup, SinkState
 from falseok_collector.events import CONTRACT_VERSION, Envelope, Origin
 from falseok_collector.hooks.page import hooks_page
 from falseok_collector.markdown import GENERATED, table
@@ -32,7 +32,7 @@ _PLAIN_TYPES: dict[Any, str] = {
     Any: "any",
 }
 _CONTAINERS: dict[Any, str] = {list: "list", dict: "map"}
-_NESTED: tuple[type[msgspec.Struct], ...] = (KvGroup, HookState, SinkState)
+_NESTED: tuple[type[msgspec.Struct], ...] = (KvGroup, HookState, SinkState, AnsweredChoice)
 
 
 def type_name(annotation: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from falseok_collector.attributes import ATTRIBUTES, HookState, KvGroup, SinkState
+from falseok_collector.attributes import ATTRIBUTES, AnsweredChoice, HookState, KvGroup, SinkState
 from falseok_collector.events import Envelope, Origin
 from falseok_collector.reference import fields, required
 
@@ -28,7 +28,9 @@ def current() -> Contract:
     """The contract as the structs have it."""
     contract = {name: described(struct) for name, struct in ATTRIBUTES.items()}
     origins = {"values": " or ".join(Origin)}
-    nested = {struct.__name__: described(struct) for struct in (KvGroup, HookState, SinkState)}
+    nested = {
+        struct.__name__: described(struct) for struct in (KvGroup, HookState, SinkState, AnsweredChoice)
+    }
     return {"envelope": described(Envelope), **contract, **nested, "origin": origins}
 
 

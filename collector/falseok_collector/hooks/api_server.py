@@ -8,6 +8,7 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
 from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.identity import external_id_of
+from falseok_collector.request_body import transfer_of
 
 
 class ApiServerObserver:
@@ -42,13 +43,9 @@ class ApiServerObserver:
             return
         request = call.argument("request")
         exchange.engine_requests.append((request.request_id, request.external_req_id or ""))
-        parameters = (getattr(request.sampling_params, "extra_args", None) or {}).get(
-            "kv_transfer_params"
-        ) or {}
-        if parameters.get("do_remote_decode"):
-            exchange.kv_transfer_in = "remote_decode"
-        elif parameters.get("do_remote_prefill"):
-            exchange.kv_transfer_in = "remote_prefill"
+        arguments = getattr(request.sampling_params, "extra_args", None)
+        parameters = arguments.get("kv_transfer_params") if isinstance(arguments, dict) else None
+        exchange.kv_transfer_in = transfer_of(parameters).leg or exchange.kv_transfer_in
 
     def after_engine_choice(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
         """With data parallelism: which engine core a request goes to, in the task that serves the exchange."""
@@ -80,7 +77,7 @@ class ApiServerObserver:
             exchange.to_attributes(),
             engine_id=_engine_id(self._base_id, exchange.engine_rank),
             request_id=internal,
-            external_id=exchange.header_id or external_id_of(internal or external),
+            external_id=exchange.client_id or external_id_of(internal or external),
             traceparent=exchange.traceparent,
         )
 
