@@ -49,7 +49,7 @@ def external_id_of(internal_id: str) -> str:
 
 def transfer_id_of(engine_id: str, request_id: str) -> str:
     """Name of a transfer, `<producer engine id>/<producer internal request id>`; empty when a part is unknown."""
-    return f"{engine_id}/{request_id}" if engine_id and request_id else ""
+    return f"{engine_id}/{bounded_id(request_id)}" if engine_id and request_id else ""
 
 
 def remote_transfer_id(parameters: Mapping[str, Any] | None) -> str:

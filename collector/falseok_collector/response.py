@@ -261,7 +261,7 @@ class ResponseSummary:
             self.ended = True
             if body.response is not None:
                 self._response_end(body.response)
-        elif name == "error":
+        elif name == "error" and body.error is None:
             self._error({"type": body.code})
         elif body.response is not None and body.response.model and not self.model:
             self.model = body.response.model

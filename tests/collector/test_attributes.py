@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falseok_collector.attributes import ATTRIBUTES, Attributes, HookState, KvGroup, SinkState
+from falseok_collector.attributes import ATTRIBUTES, AnsweredChoice, Attributes, HookState, KvGroup, SinkState
 from falseok_collector.events import Envelope, Origin, attributes_of, decode, encode
 
 SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
@@ -32,7 +32,11 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
         return st.lists(values(arguments[0]), max_size=3)
     if origin is dict:
         return st.dictionaries(st.text(max_size=20), values(arguments[1]), max_size=3)
-    return structs(annotation) if annotation in {KvGroup, HookState, SinkState} else SIMPLE[annotation]
+    return (
+        structs(annotation)
+        if annotation in {KvGroup, HookState, SinkState, AnsweredChoice}
+        else SIMPLE[annotation]
+    )
 
 
 def structs(struct: type[msgspec.Struct]) -> st.SearchStrategy[Any]:

@@ -87,7 +87,7 @@ def test_identifiers_are_cut_to_what_the_contract_allows() -> None:
         event.group,
         event.host,
     ]
-    assert [1024, 1024, 1024, 256, 256, 256] == [len(text) for text in lengths]
+    assert [1000, 1000, 1000, 256, 256, 256] == [len(text) for text in lengths]
 
 
 class Finishing(msgspec.Struct):

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falseok_collector.identity import external_id_of, remote_transfer_id, trace_ids, transfer_id_of
+from falseok_collector.identity import (
+    MAX_ID_CHARACTERS,
+    bounded_id,
+    external_id_of,
+    remote_transfer_id,
+    trace_ids,
+    transfer_id_of,
+)
 
 UUID = "5f0c2b1e-8f1a-4c55-9d3e-0123456789ab"
 
@@ -106,3 +113,13 @@ def test_a_traceparent_gives_trace_and_span() -> None:
 def test_an_invalid_traceparent_gives_nothing(traceparent: str) -> None:
     """Rather no trace than a wrong one."""
     assert ("", "") == trace_ids(traceparent)
+
+
+def test_long_ids_stay_one_and_stay_different() -> None:
+    """Cut with a digest, the same way on both sides of a transfer and however often."""
+    one, other = "r" * 2_000 + "a", "r" * 2_000 + "b"
+    assert bounded_id(one) != bounded_id(other)
+    assert bounded_id(one) == bounded_id(bounded_id(one))
+    assert MAX_ID_CHARACTERS == len(bounded_id(one))
+    assert "short" == bounded_id("short")
+    assert transfer_id_of("e", one) == transfer_id_of("e", bounded_id(one))

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.collector.bodies import DONE, STREAM, chat, chunk, delta, event
 
-from falseok_collector.response import MAX_BODY_BYTES, ResponseSummary
+from falseok_collector.response import (
+    CONTENT,
+    MAX_BODY_BYTES,
+    REASONING,
+    TOOL_CALLS,
+    ChoiceSummary,
+    ResponseSummary,
+)
 
 
 def streamed(*pieces: bytes) -> ResponseSummary:
@@ -32,15 +39,66 @@ def whole(body: bytes | dict[str, Any]) -> ResponseSummary:
 
 def readings(summary: ResponseSummary) -> dict[str, Any]:
     """Everything a summary says."""
-    return {name: value for name, value in vars(summary).items() if not name.startswith("_")}
+    said = {name: value for name, value in vars(summary).items() if not name.startswith("_")}
+    choices = {index: picture(choice) for index, choice in summary.choices.items()}
+    return {
+        **said,
+        "choices": choices,
+        "kinds": summary.kinds,
+        "comments": summary.comments,
+        "complete": summary.stream_complete,
+    }
+
+
+def picture(choice: ChoiceSummary) -> dict[str, Any]:
+    """Everything a choice says, its text as far as it is kept."""
+    content, reasoning = choice.content, choice.reasoning
+    assert content is not None
+    assert reasoning is not None
+    return {
+        "content": content.head(),
+        "reasoning": reasoning.head(),
+        "characters": tuple(choice.characters.values()),
+        "tool_calls": choice.tool_calls,
+        "kinds": choice.kinds,
+        "finish_reason": choice.finish_reason,
+    }
+
+
+def reasons(summary: ResponseSummary) -> dict[int, str]:
+    """Finish reasons by choice, where there are any."""
+    return {index: choice.finish_reason for index, choice in summary.choices.items() if choice.finish_reason}
 
 
 ALL_OF_STREAM = {
     "stream": True,
-    "content_characters": len("Héllo") + len("你好"),
-    "reasoning_characters": len("Let me think …"),
-    "tool_call_characters": len("find") + len('{"q": 1}'),
-    "finish_reasons": {0: "tool_calls", 1: "length"},
+    "choices": {
+        0: {
+            "content": "Héllo",
+            "reasoning": "Let me think …",
+            "characters": (len("Héllo"), len("Let me think …"), len("find") + len('{"q": 1}')),
+            "tool_calls": 1,
+            "kinds": ["reasoning", "content", "tool_calls"],
+            "finish_reason": "tool_calls",
+        },
+        1: {
+            "content": "你好",
+            "reasoning": "",
+            "characters": (2, 0, 0),
+            "tool_calls": 0,
+            "kinds": ["content"],
+            "finish_reason": "length",
+        },
+    },
+    "kinds": ["reasoning", "content", "tool_calls"],
+    "comments": 1,
+    "chunks": 9,
+    "ended": True,
+    "complete": True,
+    "unreadable": "",
+    "unreadable_events": 0,
+    "cached_tokens": 0,
+    "reasoning_tokens": 0,
     "prompt_tokens": 11,
     "completion_tokens": 7,
     "error_type": "",
@@ -48,7 +106,6 @@ ALL_OF_STREAM = {
     "kv_transfer_out": False,
     "model": "tiny",
     "response_bytes": len(STREAM),
-    "choices": {0, 1},
 }
 
 
@@ -89,13 +146,13 @@ def test_windows_line_ends() -> None:
 
 def test_a_stream_that_ends_without_a_line_break() -> None:
     """The last line still counts."""
-    assert 5 == streamed(event(chunk(delta(content="Hello"))).rstrip(b"\n")).content_characters
+    assert 5 == streamed(event(chunk(delta(content="Hello"))).rstrip(b"\n")).characters(CONTENT)
 
 
 def test_a_stream_that_just_stops() -> None:
     """A torn line says nothing, what came before it does."""
     summary = streamed(event(chunk(delta(content="Hello"))), b'data: {"choices": [{"index": 0, "de')
-    assert (5, {}) == (summary.content_characters, summary.finish_reasons)
+    assert (5, {}) == (summary.characters(CONTENT), reasons(summary))
 
 
 @pytest.mark.parametrize(
@@ -114,12 +171,14 @@ def test_a_stream_that_just_stops() -> None:
 def test_lines_that_are_no_data_are_passed_over(noise: bytes) -> None:
     """Comments, keep-alives, names of events."""
     summary = streamed(noise + b"\n", event(chunk(delta(content="Hello"))), event(DONE))
-    assert (5, "") == (summary.content_characters, summary.error_type)
+    assert (5, "") == (summary.characters(CONTENT), summary.error_type)
 
 
 def test_the_space_after_data_is_optional() -> None:
     """As the standard has it."""
-    assert 5 == streamed(event(chunk(delta(content="Hello"))).replace(b"data: ", b"data:")).content_characters
+    assert 5 == streamed(event(chunk(delta(content="Hello"))).replace(b"data: ", b"data:")).characters(
+        CONTENT
+    )
 
 
 def test_feeding_tells_when_output_reached_the_client() -> None:
@@ -145,7 +204,7 @@ def test_an_error_in_a_stream() -> None:
     assert (True, "InternalServerError", {}) == (
         summary.error_in_stream,
         summary.error_type,
-        summary.finish_reasons,
+        reasons(summary),
     )
 
 
@@ -160,12 +219,12 @@ def test_a_completion_that_is_not_streamed() -> None:
     """Body, usage and reason."""
     summary = whole(chat())
     assert (5, {0: "stop"}, 7, 2, "tiny", {0}) == (
-        summary.content_characters,
-        summary.finish_reasons,
+        summary.characters(CONTENT),
+        reasons(summary),
         summary.prompt_tokens,
         summary.completion_tokens,
         summary.model,
-        summary.choices,
+        set(summary.choices),
     )
 
 
@@ -179,10 +238,10 @@ def test_several_choices_reasoning_and_tool_calls_that_are_not_streamed() -> Non
     ]
     summary = whole(chat(choices=choices))
     assert (5, 2, 6, {0: "stop", 1: "tool_calls"}) == (
-        summary.content_characters,
-        summary.reasoning_characters,
-        summary.tool_call_characters,
-        summary.finish_reasons,
+        summary.characters(CONTENT),
+        summary.characters(REASONING),
+        summary.characters(TOOL_CALLS),
+        reasons(summary),
     )
 
 
@@ -190,8 +249,8 @@ def test_text_completions() -> None:
     """`/v1/completions` has text instead of messages."""
     choices = [{"index": 0, "text": "Hello", "finish_reason": "length"}]
     summary = whole({"object": "text_completion", "model": "tiny", "choices": choices})
-    assert (5, {0: "length"}) == (summary.content_characters, summary.finish_reasons)
-    assert 5 == streamed(event({"choices": choices})).content_characters
+    assert (5, {0: "length"}) == (summary.characters(CONTENT), reasons(summary))
+    assert 5 == streamed(event({"choices": choices})).characters(CONTENT)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +259,7 @@ def test_text_completions() -> None:
 def test_a_prefill_leg_hands_out_transfer_parameters(parameters: Any, expected: bool) -> None:
     """That is how a router's first hop is told from an answer."""
     summary = whole(chat(kv_transfer_params=parameters))
-    assert (expected, 5) == (summary.kv_transfer_out, summary.content_characters)
+    assert (expected, 5) == (summary.kv_transfer_out, summary.characters(CONTENT))
 
 
 def test_an_error_body() -> None:
@@ -238,7 +297,7 @@ def test_an_error_of_another_shape(error: Any) -> None:
 def test_bodies_nobody_foresaw_say_nothing(body: bytes) -> None:
     """The client gets them all the same; size is known, the rest is empty."""
     for summary in (whole(body), streamed(b"data: " + body + b"\n\n")):
-        assert (0, {}, "") == (summary.content_characters, summary.finish_reasons, summary.error_type)
+        assert (0, {}, "") == (summary.characters(CONTENT), reasons(summary), summary.error_type)
     assert len(body) == whole(body).response_bytes
 
 
@@ -259,7 +318,7 @@ def test_a_huge_body_is_not_kept() -> None:
     summary.feed(msgspec.json.encode(chat()))
     assert 0 == len(summary._buffer)
     summary.finish()
-    assert (0, {}) == (summary.content_characters, summary.finish_reasons)
+    assert (0, {}) == (summary.characters(CONTENT), reasons(summary))
     assert summary.response_bytes > 9 << 20
 
 
@@ -273,10 +332,10 @@ def test_a_huge_line_of_a_stream_is_passed_over() -> None:
         assert len(summary._buffer) <= 1 << 20
     summary.feed(event(chunk(delta(content="Hello", finish_reason="stop"))))
     summary.finish()
-    assert 5 == summary.content_characters
+    assert 5 == summary.characters(CONTENT)
 
 
 def test_the_end_of_a_huge_line_does_not_pass_for_a_line() -> None:
     """Text that a model wrote may look like an event."""
     summary = streamed(b"data: " + b"x" * 3_000_000, event(chunk(delta(content="Hello"))))
-    assert 0 == summary.content_characters
+    assert 0 == summary.characters(CONTENT)

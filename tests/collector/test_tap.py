@@ -20,7 +20,7 @@ from tests.collector.hooks.reports import Reports
 from tests.collector.waiting import until
 
 from falseok_collector import tap
-from falseok_collector.attributes import ApiResponse
+from falseok_collector.attributes import AnsweredChoice, ApiResponse
 from falseok_collector.hooks.probe import Probe
 
 CHAT = "/v1/chat/completions"
@@ -67,8 +67,9 @@ def post(application: Any, **options: Any) -> httpx.Response:
     return asyncio.run(client())
 
 
-async def answer(_: Request) -> Response:
+async def answer(request: Request) -> Response:
     """A completion that is not streamed."""
+    await request.body()
     return JSONResponse(chat())
 
 
@@ -102,6 +103,11 @@ def test_a_response_that_is_not_streamed() -> None:
         completion_tokens=2,
         response_bytes=len(response.content),
         model="tiny",
+        choice_outputs=[
+            AnsweredChoice(index=0, finish_reason="stop", kinds=["content"], content_characters=5)
+        ],
+        output_kinds=["content"],
+        requested_thinking="default",
     )
     assert expected == tapped.seen()
 
@@ -155,7 +161,8 @@ def test_a_body_that_is_no_json() -> None:
 
     tapped = Tapped(starlette(endpoint))
     assert "<html>" == post(tapped).text
-    assert ApiResponse(endpoint=CHAT, http_status=502, response_bytes=6) == tapped.seen()
+    expected = ApiResponse(endpoint=CHAT, http_status=502, response_bytes=6, unreadable="not_json")
+    assert expected == tapped.seen()
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["before the response", "inside a stream"])
@@ -177,7 +184,9 @@ def test_an_exception_of_the_application_passes_and_is_still_seen(stream: bool) 
     assert error.__context__ is None
     expected = ApiResponse(endpoint=CHAT)
     if stream:
-        expected = ApiResponse(endpoint=CHAT, http_status=200, stream=True, response_bytes=10)
+        expected = ApiResponse(
+            endpoint=CHAT, http_status=200, stream=True, stream_complete=False, chunks=1, response_bytes=10
+        )
     assert expected == tapped.seen()
 
 

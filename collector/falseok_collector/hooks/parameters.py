@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from falseok_collector.identity import transfer_id_of
+from falseok_collector.identity import bounded_id, transfer_id_of
 
 _INT64_MAX = 2**63 - 1
-_TEXT_CHARACTERS = 1_024
 
 
 class TransferParameters(msgspec.Struct):
@@ -64,7 +63,7 @@ def _text(parameters: Mapping[str, Any], name: str, malformed: list[str]) -> str
     if value is None:
         return ""
     if isinstance(value, str):
-        return value[:_TEXT_CHARACTERS]
+        return bounded_id(value)
     malformed.append(name)
     return ""
 
