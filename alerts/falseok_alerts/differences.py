@@ -7,11 +7,16 @@ from falseok_alerts.rows import EngineRow
 def differences_between(prefill: EngineRow | None, decode: EngineRow | None) -> list[Difference]:
     """Every factor that differs in the hash, by name. Empty when either side's factors are unknown.
 
-    A factor only one side knows (the versions hash different sets) differs when the other has factors at all.
+    A factor only one side knows (the versions hash different sets) differs when the other has factors at all, unless
+    a side is known from log lines, which do not show every factor.
     """
     if prefill is None or decode is None or not prefill.factors_compared or not decode.factors_compared:
         return []
     names = sorted({*prefill.factors_compared, *decode.factors_compared})
+    if prefill.from_log or decode.from_log:
+        names = [
+            name for name in names if name in prefill.factors_compared and name in decode.factors_compared
+        ]
     return [_difference(name, prefill, decode) for name in names if _differs(name, prefill, decode)]
 
 

@@ -92,6 +92,8 @@ class EngineRow(Row, frozen=True, kw_only=True):
     factors: dict[str, str]
     factors_compared: dict[str, str]
     has_config: bool
+    from_log: bool = False
+    """Known from log lines alone, which do not show every factor."""
     first_seen: int
     last_seen: int
 

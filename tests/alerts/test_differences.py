@@ -1,5 +1,6 @@
 """Which hash factors of two engines differ, and which only seem to."""
 
+import msgspec
 import pytest
 
 from falseok_alerts.differences import differences_between
@@ -82,3 +83,12 @@ def test_unknown_side_differs_in_nothing(missing: EngineRow | None) -> None:
     """Missing configuration is no difference, on either side."""
     known = engine({"dtype": "x"})
     assert [[], []] == [names(missing, known), names(known, missing)]
+
+
+@pytest.mark.parametrize("side", ["prefill", "decode"])
+def test_what_a_log_does_not_show_is_no_difference(side: str) -> None:
+    """A log shows some factors only: what just the other side's collector reported is compared with nothing."""
+    hooked = engine({"dtype": "bfloat16", "num_kv_heads": "8"})
+    logged = msgspec.structs.replace(engine({"dtype": "float32"}), from_log=True)
+    pair = (logged, hooked) if side == "prefill" else (hooked, logged)
+    assert ["dtype"] == names(*pair)
