@@ -60,6 +60,7 @@ def _collector(collector: Record) -> str:
             f"pid {collector['pid']} on {collector['host'] or 'an unknown host'}",
             f"{collector['events_seen']:,} events",
             hooks if collector["last_heartbeat"] else "no heartbeat yet",
+            *(["captures the text of answers"] if collector["captures_text"] else []),
             *(_sink(sink) for sink in collector["sinks"]),
         )
     )

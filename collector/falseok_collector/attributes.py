@@ -617,6 +617,22 @@ class ApiResponse(Attributes):
     kv_transfer_out: Annotated[bool, Meta(description="The response carried kv_transfer_params.")] = False
     model: Annotated[str, Meta(description="Model named in the body.")] = ""
     features: Annotated[dict[str, float], Meta(description="Text features by their documented names.")] = {}
+    features_missing: Annotated[
+        str,
+        Meta(
+            description="Why there are no features: off, memory (too many texts waited), busy (their share of the "
+            "processor was used up) or error."
+        ),
+    ] = ""
+    captured_content: Annotated[
+        list[str],
+        Meta(description="Text of each choice, redacted and cut; only with FALSEOK_CAPTURE_TEXT=1."),
+    ] = []
+    captured_reasoning: Annotated[
+        list[str],
+        Meta(description="Reasoning of each choice, redacted and cut; only with FALSEOK_CAPTURE_TEXT=1."),
+    ] = []
+    captured_cut: Annotated[bool, Meta(description="Whether a captured text is not whole.")] = False
     choice_outputs: Annotated[list[AnsweredChoice], Meta(description="Each choice, at most 128.")] = []
     output_kinds: Annotated[
         list[str],
@@ -718,6 +734,10 @@ class CollectorHeartbeat(Attributes):
     queue_depth: Annotated[int, Meta(description="Events waiting in the ring.")] = 0
     hooks: Annotated[list[HookState], Meta(description="State of every hook of this process.")] = []
     sinks: Annotated[list[SinkState], Meta(description="State of every sink of this process.")] = []
+    captures_text: Annotated[
+        bool,
+        Meta(description="Whether this process puts the text of answers into events (FALSEOK_CAPTURE_TEXT)."),
+    ] = False
 
 
 class CollectorHookUnavailable(Attributes):

@@ -141,6 +141,7 @@ class Emitter:
             queue_depth=len(self.ring),
             hooks=self.hook_states(),
             sinks=[outlet.state() for outlet in sender.outlets] + self._unavailable,
+            captures_text=self.settings.capture_text,
         )
 
 

@@ -1,4 +1,4 @@
-"""Writes the reference pages `events.md`, `settings.md` and `hooks.md` from what defines them.
+"""Writes the reference pages `events.md`, `settings.md`, `hooks.md` and `text-features.md` from what defines them.
 It describes; it knows nothing of how events are made or stored.
 
     python -m falseok_collector.reference DOCS_DIRECTORY           writes the pages
@@ -19,6 +19,7 @@ import msgspec
 
 from falseok_collector.attributes import ATTRIBUTES, AnsweredChoice, HookState, KvGroup, SinkState
 from falseok_collector.events import CONTRACT_VERSION, Envelope, Origin
+from falseok_collector.feature_catalogue import features_page
 from falseok_collector.hooks.page import hooks_page
 from falseok_collector.markdown import GENERATED, table
 from falseok_collector.settings import CONFIG_VARIABLE, PREFIX, Settings
@@ -149,7 +150,12 @@ def outdated(directory: Path) -> list[str]:
 
 def pages() -> dict[str, str]:
     """Text of every generated page by file name."""
-    return {"events.md": events_page(), "settings.md": settings_page(), "hooks.md": hooks_page()}
+    return {
+        "events.md": events_page(),
+        "settings.md": settings_page(),
+        "hooks.md": hooks_page(),
+        "text-features.md": features_page(),
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:

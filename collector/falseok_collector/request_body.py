@@ -75,6 +75,11 @@ class RequestBody:
         else:
             self._buffer += chunk
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes held."""
+        return len(self._buffer)
+
     def requested(self) -> Requested:
         """What was asked for, as far as it can be read. Never raises."""
         if self._unreadable:

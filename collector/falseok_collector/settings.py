@@ -27,6 +27,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 COMPRESSIONS = ("none", "gzip", "lz4", "snappy", "zstd")
 _INT64_MAX = 2**63 - 1
+_CAPTURED_BYTES_MAX = 65_536
 _SECONDS_MAX = 3_600
 _LEAST_SECONDS = {"flush_seconds": 0.005, "heartbeat_seconds": 0.05, "kafka_timeout_seconds": 0.5}
 """Waking up more often costs a process more than it gains a reader; no broker answers sooner for certain."""
@@ -94,6 +95,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How often the sender thread hands events to the sinks; less than 0.005 is raised to that."""
     heartbeat_seconds: float = 5.0
     """How often `collector.heartbeat` is sent; less than 0.05 is raised to that."""
+    text_features: bool = True
+    """0 leaves out the numbers about an answer's text (docs/text-features.md). No text leaves the process for them."""
+    capture_text: bool = False
+    """1 puts the text of answers into `api.response`, redacted and cut. Whoever reads the events then reads what users
+    were answered: `falseok status` shows which processes do so. Prompts are never captured."""
+    capture_text_max_bytes: int = 4_096
+    """Bytes of text captured of one answer, over all its choices; at most 65,536."""
     raise_in_hooks: bool = False
     """Test aid: every hook raises inside. Serving must not notice."""
     problems: tuple[str, ...] = ()
@@ -232,6 +240,13 @@ def _whole_number(value: Any) -> int:
     return number
 
 
+def _captured_bytes(value: Any) -> int:
+    number = _whole_number(value)
+    if number > _CAPTURED_BYTES_MAX:
+        raise ValueError(f"expected at most {_CAPTURED_BYTES_MAX:,}")
+    return number
+
+
 def _seconds(value: Any) -> float:
     problem = f"expected seconds, above 0 and at most {_SECONDS_MAX:,}"
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -293,5 +308,8 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "ring_events": _whole_number,
     "flush_seconds": _seconds,
     "heartbeat_seconds": _seconds,
+    "text_features": _boolean,
+    "capture_text": _boolean,
+    "capture_text_max_bytes": _captured_bytes,
     "raise_in_hooks": _boolean,
 }

@@ -11,9 +11,11 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from falseok_collector.attributes import AnsweredChoice, ApiResponse
+from falseok_collector.described import EngineTokens
 from falseok_collector.identity import bounded_id, tracestate_valid
 from falseok_collector.request_body import RequestBody, Requested
 from falseok_collector.response import CONTENT, REASONING, TOOL_CALLS, ChoiceSummary, ResponseSummary
+from falseok_collector.text_features import ChoiceText
 
 TAPPED_PATHS = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses"})
 
@@ -43,6 +45,8 @@ class Exchange:
         """(internal id, external id) of the engine requests made while serving this one."""
         self.engine_rank: int | None = None
         """Data-parallel rank of the engine core that the first of them went to; None without data parallelism."""
+        self.tokens: list[EngineTokens] = []
+        """What the engine told of the tokens of the finished ones."""
         self.kv_transfer_in = ""
         """The leg that the engine requests themselves told."""
         self.summary = ResponseSummary()
@@ -137,6 +141,15 @@ class Exchange:
             remote_request_id=bounded_id(requested.kv_transfer.remote_request_id),
             tracestate_valid=tracestate_valid(self.tracestate),
         )
+
+    def texts(self) -> list[ChoiceText]:
+        """What is kept of the choices' text, in order of the choices."""
+        choices = [self.summary.choices[index] for index in sorted(self.summary.choices)]
+        return [
+            ChoiceText(choice.content, choice.reasoning, choice.tool_calls, choice.finish_reason)
+            for choice in choices
+            if choice.content is not None and choice.reasoning is not None
+        ]
 
     def _stream_complete(self) -> bool | None:
         summary = self.summary

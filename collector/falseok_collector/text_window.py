@@ -2,8 +2,8 @@
 
 from collections import deque
 
-HEAD_CHARACTERS = 8_192
-TAIL_CHARACTERS = 8_192
+HEAD_CHARACTERS = 4_096
+TAIL_CHARACTERS = 4_096
 _PIECES = 64
 """Pieces are joined when there are so many: a short text costs fifty bytes more than its characters."""
 
@@ -27,6 +27,11 @@ class TextWindow:
         self._pieces.append(text)
         if len(self._pieces) >= _PIECES or len(text) > HEAD_CHARACTERS:
             self._fold()
+
+    @property
+    def kept(self) -> int:
+        """Characters held, at most about three times the tail's."""
+        return min(self.characters, HEAD_CHARACTERS + 2 * TAIL_CHARACTERS)
 
     def head(self) -> str:
         """The first `HEAD_CHARACTERS` characters."""

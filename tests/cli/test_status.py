@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 from tests.cli.command_line import answer, falseok, words
 from tests.pipeline.stories import Fleet, corrupt
 
@@ -46,7 +47,7 @@ def test_losses_and_gaps_are_told_as_problems(tmp_path: Path) -> None:
     assert any("1 events numbered but never arrived" in problem for problem in problems)
 
 
-def heartbeat(*sinks: SinkState) -> bytes:
+def heartbeat(*sinks: SinkState, captures_text: bool = False) -> bytes:
     """What a collector says about its sinks."""
     envelope = Envelope(
         v=1,
@@ -60,7 +61,9 @@ def heartbeat(*sinks: SinkState) -> bytes:
         engine_id="engine-1",
         pid=7,
     )
-    return encode(envelope, CollectorHeartbeat(process="engine_core", sinks=list(sinks)))
+    return encode(
+        envelope, CollectorHeartbeat(process="engine_core", sinks=list(sinks), captures_text=captures_text)
+    )
 
 
 def test_sinks_are_shown_and_their_troubles_told(tmp_path: Path) -> None:
@@ -93,6 +96,17 @@ def test_sinks_are_shown_and_their_troubles_told(tmp_path: Path) -> None:
     text = words(falseok("status", "--data", tmp_path).stdout)
     for shown in ("spool ok (1,234 sent)", "kafka spooling (5 sent, 9,000 waiting, 12 lost)"):
         assert shown in text
+
+
+@pytest.mark.parametrize("captures", [True, False])
+def test_a_process_that_captures_text_is_shown(tmp_path: Path, captures: bool) -> None:
+    """Whoever reads the events of that process reads what users were answered."""
+    replay.write_spool(tmp_path / "spool", [heartbeat(captures_text=captures)])
+    assert 0 == falseok("run", "--once", "--data", tmp_path).exit_code
+    (collector,) = answer("status", "--data", tmp_path)["collectors"]
+    assert collector["captures_text"] is captures
+    shown = "captures the text of answers" in words(falseok("status", "--data", tmp_path).stdout)
+    assert captures == shown
 
 
 def test_waiting_events_without_a_run_are_a_problem(tmp_path: Path) -> None:

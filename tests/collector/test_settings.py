@@ -199,7 +199,7 @@ def test_every_problem_is_reported() -> None:
 def test_an_unknown_variable_is_named_with_the_known_ones() -> None:
     """A typing error must not pass for a setting."""
     (problem,) = read_settings({"FALSEOK_SPOOLDIR": "/s"}).problems
-    assert problem.startswith("FALSEOK_SPOOLDIR is not a setting of the collector; known: enabled, ")
+    assert problem.startswith("FALSEOK_SPOOLDIR is not a setting of the collector; known: capture_text, ")
 
 
 def test_an_unknown_key_of_the_file_is_named(tmp_path: Path) -> None:

@@ -4,11 +4,15 @@ from collections.abc import Coroutine
 from typing import Any
 
 from falseok_collector import tap
+from falseok_collector.described import Describer, EngineTokens, TextOptions
 from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
 from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.identity import external_id_of
 from falseok_collector.request_body import transfer_of
+from falseok_collector.response import MAX_TEXTS
+from falseok_collector.settings import Settings
+from falseok_collector.text_features import MAX_TOKENS_SEEN
 
 
 class ApiServerObserver:
@@ -18,6 +22,9 @@ class ApiServerObserver:
         self._emitter = emitter
         self._vllm_config: Any = None
         self._base_id = ""
+        self._describer = describer_of(emitter.settings)
+        self._serving: dict[str, tap.Exchange] = {}
+        """Exchanges being served, by the internal ids of their engine requests."""
         self._engine_ids: list[str] = []
         """Engines this process sends requests to: one, or one for each data-parallel rank."""
 
@@ -43,9 +50,17 @@ class ApiServerObserver:
             return
         request = call.argument("request")
         exchange.engine_requests.append((request.request_id, request.external_req_id or ""))
+        self._serving[request.request_id] = exchange
         arguments = getattr(request.sampling_params, "extra_args", None)
         parameters = arguments.get("kv_transfer_params") if isinstance(arguments, dict) else None
         exchange.kv_transfer_in = transfer_of(parameters).leg or exchange.kv_transfer_in
+
+    def before_finish_request(self, call: Call) -> None:
+        """An engine request is done: its token ids, in a task that is not the exchange's own."""
+        state = call.argument("req_state")
+        exchange = self._serving.get(state.request_id)
+        if exchange is not None and len(exchange.tokens) < MAX_TEXTS:
+            exchange.tokens.append(_tokens(state))
 
     def after_engine_choice(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
         """With data parallelism: which engine core a request goes to, in the task that serves the exchange."""
@@ -73,8 +88,12 @@ class ApiServerObserver:
 
     def _done(self, exchange: tap.Exchange) -> None:
         internal, external = exchange.engine_requests[0] if exchange.engine_requests else ("", "")
+        for name, _ in exchange.engine_requests:
+            self._serving.pop(name, None)
         self._emitter.emit(
-            exchange.to_attributes(),
+            self._describer.describe(
+                exchange.to_attributes(), exchange.texts(), exchange.request, exchange.tokens
+            ),
             engine_id=_engine_id(self._base_id, exchange.engine_rank),
             request_id=internal,
             external_id=exchange.client_id or external_id_of(internal or external),
@@ -91,6 +110,28 @@ class ApiServerObserver:
         config = engine_config(self._vllm_config, "api_server", api_arguments=arguments)
         for engine_id in self._engine_ids:
             self._emitter.emit(config, engine_id=engine_id)
+
+
+def describer_of(settings: Settings) -> Describer:
+    """What the settings want to be made of texts."""
+    return Describer(
+        TextOptions(
+            features=settings.text_features,
+            capture=settings.capture_text,
+            capture_max_bytes=settings.capture_text_max_bytes,
+        )
+    )
+
+
+def _tokens(state: Any) -> EngineTokens:
+    """Beginning and end of a request's token ids (`RequestState`, the same in 0.26 to 0.33)."""
+    detokenizer = state.detokenizer
+    ids = detokenizer.output_token_ids if detokenizer is not None else []
+    pieces = (
+        (ids[:MAX_TOKENS_SEEN], ids[-MAX_TOKENS_SEEN:]) if len(ids) > 2 * MAX_TOKENS_SEEN else (list(ids),)
+    )
+    total = getattr(state.logprobs_processor, "cumulative_logprob", None)
+    return EngineTokens(pieces, total / len(ids) if total is not None and ids else None)
 
 
 def _engine_ids(base: str, client: Any) -> list[str]:

@@ -318,6 +318,21 @@ def hook_table(
             before=api.before_add_request,
         ),
         Hook(
+            "api.finish_request",
+            "vllm.v1.engine.output_processor",
+            ("OutputProcessor._finish_request",),
+            "text features of token ids",
+            parameters=("req_state",),
+            reads=(
+                "vllm.v1.engine.output_processor:RequestState.request_id",
+                "vllm.v1.engine.output_processor:RequestState.detokenizer",
+                "vllm.v1.engine.output_processor:RequestState.logprobs_processor",
+                "vllm.v1.engine.detokenizer:IncrementalDetokenizer.output_token_ids",
+                "vllm.v1.engine.logprobs:LogprobsProcessor.cumulative_logprob",
+            ),
+            before=api.before_finish_request,
+        ),
+        Hook(
             "api.application",
             "fastapi.applications",
             ("FastAPI.__call__",),

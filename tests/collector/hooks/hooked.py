@@ -43,7 +43,7 @@ class Hooked:
         self.probes: list[Probe] = []
         worker = WorkerObserver(self.emitter)
         scheduler = SchedulerObserver(self.emitter)
-        api = ApiServerObserver(self.emitter)
+        api = self.api = ApiServerObserver(self.emitter)
         self.worker, self.scheduler = worker, scheduler
         self.connectors = ConnectorWatch(self.emitter, scheduler, self.reports)
         table = (

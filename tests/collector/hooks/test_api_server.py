@@ -1,6 +1,7 @@
 """What an API server tells: which engine it serves, and what each client was answered."""
 
 import asyncio
+import contextvars
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from tests.collector.bodies import chat
 from tests.collector.hooks.hooked import Hooked
 
 from falseok_collector.attributes import ApiResponse, EngineConfig
+from falseok_collector.identity import bounded_id
 
 
 class AsyncLLM:
@@ -50,6 +52,9 @@ class OutputProcessor:
     def add_request(self, request: Any, prompt: str | None = None) -> None:
         """Register."""
 
+    def _finish_request(self, req_state: Any) -> None:
+        """Forget."""
+
 
 class Application(Starlette):
     """A class of its own to wrap, as FastAPI is."""
@@ -76,7 +81,7 @@ def hooked() -> Iterator[Hooked]:
     """All hooks of an API server on the stand-ins."""
     process = Hooked()
     process.wrap(AsyncLLM, __init__="api.engine_client")
-    process.wrap(OutputProcessor, add_request="api.add_request")
+    process.wrap(OutputProcessor, add_request="api.add_request", _finish_request="api.finish_request")
     process.wrap(Application, __call__="api.application")
     process.wrap(DPLBAsyncMPClient, get_core_engine_for_request="api.engine_choice")
     process.wrap(DPAsyncMPClient, get_core_engine_for_request="api.engine_choice_external")
@@ -242,3 +247,39 @@ def test_at_the_start_of_the_application_its_arguments_are_told(hooked: Hooked) 
     config = hooked.only().attributes
     assert isinstance(config, EngineConfig)
     assert ("qwen3", "hermes") == (config.reasoning_parser, config.tool_call_parser)
+
+
+def test_token_ids_of_the_engine_become_features(hooked: Hooked) -> None:
+    """Told by the output processor in a task of its own, by the internal id; forgotten with the exchange."""
+    request = engine_request("chatcmpl-x-0123abcd")
+    ids = [7, 0, 0, 0]
+
+    async def endpoint(_: Request) -> Response:
+        processor = OutputProcessor()
+        processor.add_request(request)
+        state = SimpleNamespace(
+            request_id=request.request_id,
+            detokenizer=SimpleNamespace(output_token_ids=ids),
+            logprobs_processor=SimpleNamespace(cumulative_logprob=-8.0),
+        )
+        contextvars.Context().run(processor._finish_request, state)
+        processor._finish_request(SimpleNamespace(request_id="of nobody"))
+        return JSONResponse(chat())
+
+    path = "/v1/chat/completions"
+    call(Application(routes=[Route(path, endpoint, methods=["POST"])]), "POST", path)
+    answer = hooked.only().attributes
+    assert isinstance(answer, ApiResponse)
+    assert (3, 3, -2) == tuple(
+        answer.features[name] for name in ("longest_token_run", "sentinel_token_run", "mean_log_probability")
+    )
+    assert {} == hooked.api._serving
+
+
+def test_a_prompt_that_is_a_list_gives_one_answer(hooked: Hooked) -> None:
+    """All engine requests behind it are named; ids that are too long are cut as everywhere."""
+    long = f"cmpl-{'x' * 2_000}-1-0123abcd"
+    call(serving(engine_request("cmpl-x-0-0123abcd"), engine_request(long)), "POST", "/v1/completions")
+    answer = hooked.only().attributes
+    assert isinstance(answer, ApiResponse)
+    assert ["cmpl-x-0-0123abcd", bounded_id(long)] == answer.engine_request_ids
