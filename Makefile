@@ -34,7 +34,7 @@ test-kafka: $(TEST) ## tests against a real Apache Kafka broker: takes about 4 m
 	@$(BIN)/python -m tests.kafka.needed
 	$(BIN)/python -m pytest -m kafka -p no:randomly
 
-test-lab: $(TEST) ## tests on real engines: builds vLLM environments, takes about 20 minutes
+test-lab: $(TEST) ## tests on real engines: builds vLLM environments, then takes about 11 minutes
 	$(BIN)/python -m pytest -m lab -p no:randomly
 
 test-all: $(TEST) ## everything, slow tests included
