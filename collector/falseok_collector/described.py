@@ -8,6 +8,7 @@ from falseok_collector.capture import captured
 from falseok_collector.feature_catalogue import worst
 from falseok_collector.hashing import KeyedHash
 from falseok_collector.request_body import RequestBody
+from falseok_collector.settings import Settings
 from falseok_collector.text_features import ChoiceText, PromptText, choice_features, token_features
 
 
@@ -24,6 +25,15 @@ class TextOptions(msgspec.Struct, frozen=True, kw_only=True):
     features: bool = True
     capture: bool = False
     capture_max_bytes: int = 0
+
+    @classmethod
+    def of(cls, settings: Settings) -> "TextOptions":
+        """What the settings want."""
+        return cls(
+            features=settings.text_features,
+            capture=settings.capture_text,
+            capture_max_bytes=settings.capture_text_max_bytes,
+        )
 
 
 class Describer:

@@ -16,6 +16,11 @@ logger = logging.getLogger("falseok")
 _installation: Installation | None = None
 
 
+def emitter() -> Emitter | None:
+    """The emitter of this process's hooks; None where the plug-in is not registered or off."""
+    return None if _installation is None else _installation.emitter
+
+
 def register() -> None:
     """Arm the hooks in this process, once. Does nothing when `FALSEOK_ENABLED=0`."""
     global _installation  # noqa: PLW0603 - one installation a process, as vLLM loads plug-ins several times
@@ -27,9 +32,8 @@ def register() -> None:
             logger.warning("falseok: %s", problem)
         if not settings.enabled:
             return
-        emitter = Emitter(settings)
-        installation = Installation(emitter)
-        os.register_at_fork(after_in_child=emitter.reset)
+        installation = Installation(Emitter(settings))
+        os.register_at_fork(after_in_child=installation.emitter.reset)
         installation.install()
         _installation = installation
     except Exception:

@@ -117,16 +117,22 @@ def nixl_settings(role: Role, state: PairState, fault: Fault) -> Mapping[str, ob
     return lease | of_fault
 
 
+ROUTER_MIDDLEWARE = "falseok_collector.middleware.FalseOKMiddleware"
+"""Named, not imported: the lab knows only the event contract of the collector."""
+
+
 def router_launch(state: PairState) -> Launch:
     """How to start the router, with the Python that runs this."""
     command = [
         *(sys.executable, "-m", "falseok_lab.router"),
         *("--port", str(state.ports.router)),
         *("--prefill", state.prefill_url, "--decode", state.decode_url),
+        *(("--middleware", ROUTER_MIDDLEWARE) if state.router_collector else ()),
     ]
+    collector = {"FALSEOK_SPOOL_DIR": str(state.spool), "FALSEOK_SALT": state.salt}
     return Launch(
         role="router",
         command=command,
-        environment=environment_without_virtualenv(),
+        environment=environment_without_virtualenv() | (collector if state.router_collector else {}),
         log=state.directory / "router.log",
     )

@@ -67,6 +67,8 @@ class PairSettings:
     connector: str = "pull"
     lease_seconds: int | None = None
     """How long prefill keeps blocks nobody has read; None: vLLM's own default, 30 s."""
+    router_collector: bool = False
+    """True: the router tells its answers, too, by the collector's middleware."""
     prefill: Side = field(default_factory=Side)
     decode: Side = field(default_factory=Side)
     ports: Ports | None = None
@@ -193,6 +195,7 @@ def _new_state(
         executor=settings.executor,
         connector=settings.connector,
         lease_seconds=settings.lease_seconds,
+        router_collector=settings.router_collector,
         prefill=settings.prefill,
         decode=settings.decode,
         collector=settings.collector,

@@ -11,7 +11,7 @@ one `X-Request-Id`. `remote_block_ids` is ignored. A router that knows prefill's
 at once, and the write would begin as soon as prefill ends; asked one after the other, as here, it begins when
 decode's announcement arrives.
 
-    python -m falseok_lab.router --port PORT --prefill URL --decode URL
+    python -m falseok_lab.router --port PORT --prefill URL --decode URL [--middleware NAME]
 """
 
 import argparse
@@ -19,6 +19,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import httpx
@@ -181,6 +182,17 @@ def _error(status: int, by: str, message: str) -> Response:
     return JSONResponse(content, status_code=status, headers={ANSWERED_BY: by})
 
 
+def wrapped(app: Starlette, middleware: str) -> Any:
+    """The application behind an ASGI middleware given by its dotted name; as it is for an empty one.
+
+    Raises `ImportError` or `AttributeError` for a name that is none.
+    """
+    if not middleware:
+        return app
+    module, _, name = middleware.rpartition(".")
+    return getattr(import_module(module), name)(app)
+
+
 def client() -> httpx.AsyncClient:
     """A client without time limits of its own: how long an engine takes is for the caller to judge."""
     return httpx.AsyncClient(
@@ -194,8 +206,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--prefill", required=True)
     parser.add_argument("--decode", required=True)
+    parser.add_argument("--middleware", default="", help="dotted name of an ASGI middleware")
     chosen = parser.parse_args()
-    app = application(chosen.prefill, chosen.decode, client())
+    app = wrapped(application(chosen.prefill, chosen.decode, client()), chosen.middleware)
     uvicorn.run(app, host=LOOPBACK, port=chosen.port, log_level="info", timeout_graceful_shutdown=2)
 
 

@@ -42,6 +42,8 @@ class PairState(msgspec.Struct, frozen=True, kw_only=True):
     connector: str = "pull"
     lease_seconds: int | None = None
     """How long prefill keeps blocks nobody has read; None: vLLM's own default."""
+    router_collector: bool = False
+    """Whether the router tells its answers, too."""
     prefill: Side = Side()
     decode: Side = Side()
     processes: list[OwnProcess] = []

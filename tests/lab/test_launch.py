@@ -10,7 +10,7 @@ from tests.lab.stand_in_cache import VERSIONS
 from falseok_lab.connectors import Role
 from falseok_lab.errors import LabError
 from falseok_lab.faults import FAULTS, fault_named
-from falseok_lab.launch import Launch, engine_launch, inherited_environment
+from falseok_lab.launch import ROUTER_MIDDLEWARE, Launch, engine_launch, inherited_environment, router_launch
 from falseok_lab.models import MODELS
 from falseok_lab.ports import Ports
 from falseok_lab.sides import Side
@@ -131,3 +131,12 @@ def test_connector_and_lease_reach_both_engines_and_the_callers_arguments_come_l
         assert {"kv_lease_duration": 5} == children[0]["kv_connector_extra_config"]
     assert ["--num-gpu-blocks-override", "20", "--max-num-seqs=8"] == launch("decode", state).command[-3:]
     assert "--max-num-seqs=8" not in launch("prefill", state).command
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_router_that_tells_its_answers(tells: bool) -> None:
+    """By the collector's middleware, into the pair's own spool, under the pair's salt."""
+    launch = router_launch(msgspec.structs.replace(STATE, router_collector=tells))
+    assert tells == (ROUTER_MIDDLEWARE in launch.command)
+    told = (launch.environment.get("FALSEOK_SPOOL_DIR"), launch.environment.get("FALSEOK_SALT"))
+    assert told == ((str(STATE.spool), STATE.salt) if tells else (None, None))

@@ -11,7 +11,7 @@ from tests.lab.serving import served
 from tests.lab.stand_in_engine import Engine
 
 from falseok_lab.asking import ask
-from falseok_lab.router import ANSWERED_BY, OFFER, application, client
+from falseok_lab.router import ANSWERED_BY, OFFER, application, client, wrapped
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
@@ -177,3 +177,20 @@ def test_a_client_that_leaves_ends_what_is_asked_for_it(hop: Hop, text: str, rol
         time.sleep(0.01)
     assert 1 == engine.left
     assert (role == "decode") == bool(hop.decode.asked)
+
+
+class Marking:
+    """A middleware."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+
+def test_the_router_goes_behind_a_middleware_by_its_name() -> None:
+    """That is how the collector's is tried, which the lab does not know."""
+    app = application("http://p", "http://d", client())
+    assert app is wrapped(app, "")
+    behind = wrapped(app, f"{__name__}.Marking")
+    assert (Marking.__qualname__, app) == (type(behind).__qualname__, behind.app)
+    with pytest.raises(ImportError):
+        wrapped(app, "no.such.Middleware")

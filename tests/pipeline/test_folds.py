@@ -29,6 +29,7 @@ VIEWS = {
     "incident_candidates": "verdict, reason, prefill_group, decode_group, model",
     "configuration_differences": "prefill_engine_id, decode_engine_id, factor",
     "log_requests": "engine_id, request_id",
+    "responses": "id",
 }
 """Every view over events, with the columns that make its rows unique."""
 

@@ -53,6 +53,9 @@ def up(
         int | None,
         _size("--lease-seconds", "How long prefill keeps blocks nobody has read [default: vLLM's, 30]."),
     ] = None,
+    router_collector: Annotated[
+        bool, typer.Option("--router-collector", help="The router tells its answers, too.")
+    ] = False,
     prefill_argument: Annotated[list[str] | None, _arguments("--prefill-argument", "prefill")] = None,
     decode_argument: Annotated[list[str] | None, _arguments("--decode-argument", "decode")] = None,
     cache: CacheOption = None,
@@ -81,6 +84,7 @@ def up(
         fault=fault,
         connector=connector,
         lease_seconds=lease,
+        router_collector=router_collector,
         prefill=Side(tensor_parallel_size=prefill_ranks, arguments=prefill_argument or []),
         decode=Side(
             tensor_parallel_size=decode_ranks,

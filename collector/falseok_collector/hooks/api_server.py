@@ -11,7 +11,6 @@ from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.identity import external_id_of
 from falseok_collector.request_body import transfer_of
 from falseok_collector.response import MAX_TEXTS
-from falseok_collector.settings import Settings
 from falseok_collector.text_features import MAX_TOKENS_SEEN
 
 
@@ -22,7 +21,7 @@ class ApiServerObserver:
         self._emitter = emitter
         self._vllm_config: Any = None
         self._base_id = ""
-        self._describer = describer_of(emitter.settings)
+        self._describer = Describer(TextOptions.of(emitter.settings))
         self._serving: dict[str, tap.Exchange] = {}
         """Exchanges being served, by the internal ids of their engine requests."""
         self._engine_ids: list[str] = []
@@ -110,17 +109,6 @@ class ApiServerObserver:
         config = engine_config(self._vllm_config, "api_server", api_arguments=arguments)
         for engine_id in self._engine_ids:
             self._emitter.emit(config, engine_id=engine_id)
-
-
-def describer_of(settings: Settings) -> Describer:
-    """What the settings want to be made of texts."""
-    return Describer(
-        TextOptions(
-            features=settings.text_features,
-            capture=settings.capture_text,
-            capture_max_bytes=settings.capture_text_max_bytes,
-        )
-    )
 
 
 def _tokens(state: Any) -> EngineTokens:

@@ -56,6 +56,11 @@ class Installation:
         self._worker.nixl_probes = self._agent_probes
         self._installed = False
 
+    @property
+    def emitter(self) -> Emitter:
+        """Through which all hooks tell what they see."""
+        return self._emitter
+
     def install(self) -> None:
         """Arm every hook; idempotent. Modules that are imported already are wrapped at once."""
         if self._installed:
