@@ -3,10 +3,13 @@
     python -m bench.tap_cost
 
 The three serve the same stream in turns, in one process; every `await send(...)` of the application is timed
-on its own. Budget: over the pass-through at most 10 microseconds a chunk (p50).
+on its own. Budget: over the pass-through at most 10 microseconds a chunk (p50). The text features are computed once an
+answer, in the sender thread; what they cost there is measured beside it, for a short answer and for the longest that
+is looked at.
 """
 
 import asyncio
+import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -19,10 +22,14 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.hooks.api_server import ApiServerObserver
 from falseok_collector.hooks.probe import Probe
 from falseok_collector.settings import Settings
+from falseok_collector.surprise_sample import SAMPLE
+from falseok_collector.text_features import ChoiceText, PromptText, choice_features
+from falseok_collector.text_window import HEAD_CHARACTERS, TAIL_CHARACTERS, TextWindow
 
 RESPONSES = 300
 CHUNKS = 200
 BUDGET_P50_US = 10.0
+FEATURE_ANSWERS = 100
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -111,6 +118,26 @@ async def serve_in_turns(applications: dict[str, Streaming], emitter: Emitter) -
         emitter.ring.take(sys.maxsize)
 
 
+def features_cost() -> dict[str, Any]:
+    """Milliseconds an answer takes in the sender thread, by its length in characters."""
+    found = {}
+    for characters in (1_200, HEAD_CHARACTERS + TAIL_CHARACTERS):
+        text = (SAMPLE * (characters // len(SAMPLE) + 1))[:characters]
+        samples = []
+        for _ in range(FEATURE_ANSWERS):
+            window = TextWindow()
+            for at in range(0, characters, 5):
+                window.add(text[at : at + 5])
+            begin = time.perf_counter_ns()
+            choice_features(ChoiceText(window, TextWindow()), PromptText(text[:2_000]))
+            samples.append(time.perf_counter_ns() - begin)
+        found[f"{characters}_characters"] = {
+            "p50_ms": round(statistics.median(samples) / 1e6, 2),
+            "p95_ms": round(statistics.quantiles(samples, n=20)[18] / 1e6, 2),
+        }
+    return found
+
+
 def main() -> None:
     emitter = Emitter(Settings(sinks=("memory",)))
     observer = ApiServerObserver(emitter)
@@ -124,7 +151,7 @@ def main() -> None:
     asyncio.run(serve_in_turns(applications, emitter))
     figures = {name: microseconds(application.samples) for name, application in applications.items()}
     added = round(figures["tap"]["p50_us"] - figures["pass_through"]["p50_us"], 3)
-    result = {
+    result: dict[str, Any] = {
         "budget_p50_us": BUDGET_P50_US,
         "chunks_a_variant": RESPONSES * len(STREAM),
         "chunk_bytes": len(STREAM[0]),
@@ -135,6 +162,7 @@ def main() -> None:
             "p50_ratio": round(figures["tap"]["p50_us"] / figures["pass_through"]["p50_us"], 2),
             "within_budget": added <= BUDGET_P50_US,
         },
+        "text_features_an_answer": features_cost(),
     }
     path = write_result("tap_cost", result)
     for name, percentiles in figures.items():
@@ -142,6 +170,8 @@ def main() -> None:
     print(
         f"the tap adds {added:.2f} us a chunk (p50); {'within' if added <= BUDGET_P50_US else 'OVER'} budget"
     )
+    for length, cost in result["text_features_an_answer"].items():
+        print(f"text features of {length.replace('_', ' ')}: {cost['p50_ms']} ms (p50), in the sender thread")
     print(f"written to {path}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 TEXT_BYTES = 32 * 1024**2
 """Texts of finished answers that wait for the sender thread."""
-PROCESSOR_SHARE = 0.1
+PROCESSOR_SHARE = 0.05
 """Of the sender thread's time, for it shares the interpreter with the event loop."""
 _SAVED_SECONDS = 0.5
 """How much unused time may be spent at once."""

@@ -68,7 +68,7 @@ def test_a_router_tells_what_decode_tells(tmp_path: Path) -> None:
         down("tap", tmp_path, reporter)
     events = [one for one in read_spool(state.spool).events if one["name"] == "api.response"]
     router = {one["external_id"]: one for one in events if one["attrs"].get("observer") == "router"}
-    decode = {one["external_id"]: one for one in events if one["group"].endswith("-decode")}
+    decode = {one["external_id"]: one for one in events if one.get("group", "").endswith("-decode")}
     ids = {answer.external_id for answer in answers}
     assert (ids, ids) == (set(router), set(decode))
     assert {name: told(decode[name]) for name in ids} == {name: told(router[name]) for name in ids}
