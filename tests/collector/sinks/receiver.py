@@ -50,6 +50,7 @@ def http_receiver(port: int = 0) -> Iterator[Receiver]:
     """A receiver at `url`; ended on leaving, so that the port refuses connections."""
     from opentelemetry.proto.collector.logs.v1 import logs_service_pb2  # noqa: PLC0415 - extra `otlp`
 
+    messages: Any = logs_service_pb2  # generated code has no types
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -59,7 +60,7 @@ def http_receiver(port: int = 0) -> Iterator[Receiver]:
                 body = gzip.decompress(body)
             receiver.requests += 1
             if receiver.status == 200:
-                request: Any = logs_service_pb2.ExportLogsServiceRequest()
+                request = messages.ExportLogsServiceRequest()
                 request.ParseFromString(body)
                 receiver.take(request)
             self.send_response(receiver.status)
@@ -93,12 +94,13 @@ def grpc_receiver() -> Iterator[Receiver]:
 
     receiver = Receiver()
     generated: Any = logs_service_pb2_grpc
+    messages: Any = logs_service_pb2
 
     class Service(generated.LogsServiceServicer):  # type: ignore[misc] # generated code has no types
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the name in the protocol
             receiver.requests += 1
             receiver.take(request)
-            return logs_service_pb2.ExportLogsServiceResponse()
+            return messages.ExportLogsServiceResponse()
 
     server = grpc.server(ThreadPoolExecutor(max_workers=2))
     generated.add_LogsServiceServicer_to_server(Service(), server)
