@@ -94,7 +94,8 @@ def test_two_choices_are_one_row_with_two_children(pull: Run) -> None:
     for answer in pull.of("two"):
         assert (200, 2) == (answer.status, answer.choices)
         row = pull.row(answer.external_id)
-        assert row["verdict"] in {"healthy", "unprotected"}, row
+        # The first choice's completion ends the lease; the second may begin to read after that.
+        assert row["verdict"] == "healthy" or row["missing"] == ["valid_lease"], row
         assert (2, 200) == (row["children"], row["http_status"])
         assert answer.traceparent.split("-")[1] == row["trace_id"]
         assert 2 == names_of(pull, answer).count("sched.admit")

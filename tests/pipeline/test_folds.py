@@ -25,7 +25,9 @@ VIEWS = {
     "handshakes": "id",
     "handshake_pairs": "prefill_engine_id, decode_engine_id",
     "collectors": "boot",
+    "engine_request_verdicts": "engine_id, request_id",
     "request_verdicts": "engine_id, request_id",
+    "request_ways": "engine_id, request_id",
     "incident_candidates": "verdict, reason, prefill_group, decode_group, model",
     "configuration_differences": "prefill_engine_id, decode_engine_id, factor",
     "log_requests": "engine_id, request_id",
@@ -50,6 +52,7 @@ def all_lines() -> list[bytes]:
     story = Story(fleet, 1)
     story.prefill()
     story.release("expired")
+    story.read_start("push", connector="NixlPushConnector")
     for name, (tell_log, *_) in LOG_CASES.items():
         lines += tell_log(name).lines
     return [*lines, *story.lines]

@@ -147,8 +147,11 @@ def test_one_response_answers_all_its_engine_requests(store: EmbeddedStore) -> N
     )
     first.decode_event(fleet.decode.api, answer, transfer_id="")
     insert(store, [*fleet.configs(), *first.lines, *second.lines])
-    rows = store.query("SELECT request_id, verdict, http_status FROM request_verdicts ORDER BY request_id")
+    columns = "SELECT request_id, verdict, http_status"
+    rows = store.query(f"{columns} FROM engine_request_verdicts ORDER BY request_id")
     assert [{"request_id": name, "verdict": "corrupt", "http_status": 200} for name in both] == rows
+    answers = store.query(f"{columns}, children, engine_request_ids FROM request_verdicts")
+    assert [rows[0] | {"children": 2, "engine_request_ids": both}] == answers
 
 
 def test_without_the_engines_configurations_nothing_is_healthy(store: EmbeddedStore) -> None:

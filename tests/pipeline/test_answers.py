@@ -1,0 +1,111 @@
+"""One verdict an answer, however many engine requests it took, and none for KV that was not compared."""
+
+from typing import Any
+
+import pytest
+from tests.pipeline.stories import Fleet, Story, corrupt, healthy
+
+from falseok_collector.attributes import ApiResponse
+from falseok_pipeline.embedded import EmbeddedStore
+
+
+def judged(store: EmbeddedStore, lines: list[bytes], columns: str) -> list[dict[str, Any]]:
+    """The rows after these events."""
+    store.insert_events(b"".join(line + b"\n" for line in lines))
+    return store.query(f"SELECT {columns} FROM request_verdicts ORDER BY request_id")
+
+
+def choice(fleet: Fleet, index: int, tell: Any) -> list[bytes]:
+    """The events of one choice of an answer with `n`: its engine request is named after its parent."""
+    plain = b"".join(line + b"\n" for line in tell(fleet, 1, response=False))
+    named = plain.replace(b'"chatcmpl-req-1-bbbbbbbb"', f'"{index}_chatcmpl-req-1-bbbbbbbb"'.encode())
+    return named.splitlines()
+
+
+def of(tell: Any) -> Any:
+    """A story without the answer of the API server."""
+
+    def without(fleet: Fleet, number: int, **_: Any) -> list[bytes]:
+        return [line for line in tell(fleet, number) if b"remote_prefill" not in line]
+
+    return without
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["answered", "no response seen"])
+def test_the_worst_choice_judges_the_answer(store: EmbeddedStore, *, answered: bool) -> None:
+    """With `n`, the client got one answer: one row, corrupt when one choice is, with both engine requests named."""
+    fleet = Fleet()
+    lines = [*fleet.configs(), *choice(fleet, 0, of(healthy)), *choice(fleet, 1, of(corrupt))]
+    both = [f"{index}_chatcmpl-req-1-bbbbbbbb" for index in (0, 1)]
+    if answered:
+        answer = ApiResponse(
+            http_status=200,
+            choices=2,
+            completion_tokens=32,
+            engine_request_ids=both,
+            kv_transfer_in="remote_prefill",
+        )
+        lines.append(fleet.decode.api.emit(fleet.tick(), answer, external_id="req-1", request_id=both[0]))
+    rows = judged(store, lines, "request_id, verdict, reason, children, engine_request_ids")
+    assert [
+        {
+            "request_id": both[1],
+            "verdict": "corrupt",
+            "reason": "a_missing_kv",
+            "children": 2,
+            "engine_request_ids": both,
+        }
+    ] == rows
+
+
+def test_answers_of_one_client_id_stay_apart(store: EmbeddedStore) -> None:
+    """Two requests are two rows, each its own only child."""
+    fleet = Fleet()
+    lines = [*fleet.configs(), *healthy(fleet, 1), *healthy(fleet, 2)]
+    assert [{"verdict": "healthy", "children": 1}] * 2 == judged(store, lines, "verdict, children")
+
+
+@pytest.mark.parametrize(
+    ("mode", "connector"), [("push", "NixlPushConnector"), ("other", "ExampleConnector"), ("push", "")]
+)
+def test_kv_that_came_another_way_is_not_judged(store: EmbeddedStore, mode: str, connector: str) -> None:
+    """Neither healthy nor local: the comparisons are made for NIXL pull, and the row says which way it was."""
+    fleet = Fleet()
+    story = Story(fleet, 1)
+    story.read_start(mode, connector=connector)
+    lines = [*fleet.configs(), *healthy(fleet, 1), *story.lines]
+    [row] = judged(store, lines, "verdict, evidence, reason, missing, explanation")
+    assert {
+        "verdict": "unobserved",
+        "evidence": "none",
+        "reason": "mode",
+        "missing": ["comparable_mode"],
+    } == {name: row[name] for name in ("verdict", "evidence", "reason", "missing")}
+    assert (connector or mode) in row["explanation"]
+
+
+def test_a_failure_convicts_in_any_mode(store: EmbeddedStore) -> None:
+    """The scheduler went on after a failed receive: how the KV was to come does not matter."""
+    fleet = Fleet()
+    story = Story(fleet, 1)
+    story.read_start("push", connector="NixlPushConnector")
+    lines = [*fleet.configs(), *corrupt(fleet, 1), *story.lines]
+    assert [{"verdict": "corrupt", "reason": "a_missing_kv"}] == judged(store, lines, "verdict, reason")
+
+
+def test_a_read_after_the_release_is_not_healthy(store: EmbeddedStore) -> None:
+    """Blocks that prefill has let go of may hold anything by the time they are read."""
+    fleet = Fleet()
+    early = Story(fleet, 1)
+    early.release("expired")
+    lines = [*fleet.configs(), *early.lines, *healthy(fleet, 1)]
+    assert [{"verdict": "unobserved", "missing": ["valid_lease"]}] == judged(store, lines, "verdict, missing")
+
+
+def test_a_release_after_the_read_is_what_should_be(store: EmbeddedStore) -> None:
+    """Decode tells, prefill lets go."""
+    fleet = Fleet()
+    lines = [*fleet.configs(), *healthy(fleet, 1)]
+    late = Story(fleet, 1)
+    late.release("read")
+    assert [{"verdict": "healthy"}] == judged(store, [*lines, *late.lines], "verdict")
