@@ -9,7 +9,7 @@ TEST := $(VENV)/.test-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lab test-kafka test-lab test-all bench recordings docs signatures clean
+.PHONY: help demo test check lab test-kafka test-lab test-all bench bench-collector recordings docs signatures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ bench: $(TEST) ## measure what docs/benchmarks.md shows
 	$(BIN)/python -m bench.hook_cost
 	$(BIN)/python -m bench.tap_cost
 	$(BIN)/python -m bench.pipeline_rate
+
+bench-collector: $(TEST) ## what the collector costs, hook, chunk and serving, against its budgets: about 15 minutes
+	$(BIN)/python -m bench.collector
 
 recordings: $(TEST) ## make the shipped recordings anew from real engines
 	$(BIN)/python -m tests.e2e.make_recordings

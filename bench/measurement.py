@@ -44,6 +44,12 @@ def write_result(name: str, result: dict[str, Any]) -> Path:
     return path
 
 
+def read_result(name: str) -> dict[str, Any]:
+    """The result written last under a name."""
+    result: dict[str, Any] = msgspec.json.decode((RESULTS / f"{name}.json").read_bytes())
+    return result
+
+
 def _processor() -> str:
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         name, _, value = line.partition(":")
