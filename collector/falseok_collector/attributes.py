@@ -196,7 +196,10 @@ class EngineExit(Attributes):
     event_name: ClassVar[str] = "engine.exit"
 
     process: Annotated[str, Meta(description="api_server, engine_core or worker.")] = ""
-    reason: Annotated[str, Meta(description="clean, or silence when derived from missing heartbeats.")] = ""
+    reason: Annotated[
+        str,
+        Meta(description="clean, exception: CLASS, or silence when derived from missing heartbeats."),
+    ] = ""
     last_request_id: Annotated[str, Meta(description="Last request seen by the hooks of this process.")] = ""
 
 

@@ -53,6 +53,7 @@ class Emitter:
         self.boot = f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(4)}"
         self.ring = Ring(self.settings.ring_events)
         self.last_request_id = ""
+        self._exit_reason = "clean"
         self._pid = os.getpid()
         self._keyed_hash = KeyedHash(self.settings.salt)
         self._sender: Sender | None = None
@@ -110,9 +111,16 @@ class Emitter:
         thread = self._thread
         if thread is None or self._stopping.is_set():
             return
-        self.emit(EngineExit(process=self.process, reason="clean", last_request_id=self.last_request_id))
+        self.emit(
+            EngineExit(process=self.process, reason=self._exit_reason, last_request_id=self.last_request_id)
+        )
         self._stopping.set()
         thread.join(_CLOSE_SECONDS)
+
+    def ended_by(self, error: BaseException) -> None:
+        """The process's loop ended by an exception; leaving on purpose (`SystemExit`, Ctrl-C) still is a clean end."""
+        if not isinstance(error, SystemExit | KeyboardInterrupt):
+            self._exit_reason = f"exception: {type(error).__name__}"
 
     def _run(self, sender: Sender) -> None:
         _set_affinity(self._affinity)

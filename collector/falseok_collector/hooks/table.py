@@ -278,6 +278,7 @@ def hook_table(
             "vllm.v1.engine.core",
             ("EngineCoreProc.run_busy_loop",),
             "the last events of an engine core",
+            failed=lambda _call, _state, error: emitter.ended_by(error),
             set_up=lambda _: emitter.close(),
         ),
         Hook(
@@ -286,6 +287,7 @@ def hook_table(
             "vllm.v1.engine.core",
             ("DPEngineCoreProc.run_busy_loop",),
             "the last events of a data-parallel engine core",
+            failed=lambda _call, _state, error: emitter.ended_by(error),
             set_up=lambda _: emitter.close(),
         ),
         Hook(
@@ -293,6 +295,7 @@ def hook_table(
             "vllm.v1.executor.multiproc_executor",
             ("WorkerProc.worker_busy_loop",),
             "the last events of a worker process",
+            failed=lambda _call, _state, error: emitter.ended_by(error),
             set_up=lambda _: emitter.close(),
         ),
         Hook(

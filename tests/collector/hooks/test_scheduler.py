@@ -10,6 +10,7 @@ from tests.collector.hooks.hooked import SALTED, Event, Hooked
 
 from falseok_collector.attributes import (
     MAX_BLOCK_IDS,
+    EngineExit,
     KvOffer,
     KvRelease,
     SchedAdmit,
@@ -18,7 +19,7 @@ from falseok_collector.attributes import (
     SchedResume,
     SchedWaitRemote,
 )
-from falseok_collector.events import decode
+from falseok_collector.events import attributes_of, decode
 from falseok_collector.hashing import block_digest
 from falseok_collector.hooks.scheduler import bounded
 from falseok_collector.sinks.memory import MemorySink
@@ -409,6 +410,27 @@ def test_the_end_of_the_loop_writes_the_last_events(hooked: Hooked) -> None:
         decode(line).name for line in sink.lines
     }
     assert sink.closed
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(SystemExit(0), "clean"), (KeyboardInterrupt(), "clean"), (IndexError("list"), "exception: IndexError")],
+)
+def test_how_a_loop_ended_is_told(hooked: Hooked, error: BaseException, reason: str) -> None:
+    """An engine core that died of an exception did not end cleanly."""
+
+    class Dying:
+        def run_busy_loop(self) -> None:
+            raise error
+
+    hooked.wrap(Dying, run_busy_loop="core.loop")
+    hooked.emitter.start()
+    with pytest.raises(type(error)):
+        Dying().run_busy_loop()
+    (sink,) = hooked.emitter.sinks
+    assert isinstance(sink, MemorySink)
+    exits = [attributes_of(event) for event in map(decode, sink.lines) if event.name == "engine.exit"]
+    assert [EngineExit(reason=reason)] == exits
 
 
 def test_a_preempted_request_is_admitted_again(hooked: Hooked) -> None:
