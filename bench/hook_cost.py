@@ -39,6 +39,9 @@ Samples = list[int]
 Action = Callable[[], object]
 
 
+BLOCKS = [SimpleNamespace(block_id=1)]
+
+
 class Connector:
     """Stands for the facade of vLLM's connector: its methods do next to nothing, so that the hook shows."""
 
@@ -50,6 +53,12 @@ class Connector:
 
     def request_finished_all_groups(self, request: Any, block_ids: Any) -> Any:  # noqa: ARG002 - vLLM's own names
         return False, None
+
+    def get_new_blocks(self, num_blocks: int) -> list[Any]:  # noqa: ARG002 - as above
+        return BLOCKS
+
+    def update_from_output(self, scheduler_output: Any, model_runner_output: Any) -> None:
+        pass
 
     def get_finished(self, finished_req_ids: Any) -> Any:  # noqa: ARG002 - as above
         return None, None
@@ -153,7 +162,8 @@ def compare(hook: Hook, attribute: str, what: str, *arguments: Any) -> Compariso
 def comparisons(emitter: Emitter) -> list[Comparison]:
     """An event as plain as can be, then hooks of the table that run once a request or once a step."""
     worker = WorkerObserver(emitter)
-    table = hook_table(emitter, worker, SchedulerObserver(emitter), ApiServerObserver(emitter))
+    scheduler = SchedulerObserver(emitter)
+    table = hook_table(emitter, worker, scheduler, ApiServerObserver(emitter))
     by_name = {hook.name: hook for hook in table}
     one_event = Hook(
         "one_event",
@@ -163,11 +173,17 @@ def comparisons(emitter: Emitter) -> list[Comparison]:
         before=lambda _: emitter.emit(SchedFinish(output_tokens=1)),
     )
     asked = request()
+    allocation = compare(by_name["core.allocate"], "get_new_blocks", "a block, 4,096 offered ones watched", 1)
+    pool = SimpleNamespace(block_pool=allocation.variants["probe"].func.__self__)  # type: ignore[attr-defined]
+    scheduler.blocks.use_pool_of(SimpleNamespace(kv_cache_manager=pool))
+    scheduler.blocks.offer("engine/request", "request", "", [list(range(100, 4_196))])
     return [
         compare(one_event, "on_new_request", "wrapper and one event", asked),
         compare(by_name["core.admit"], "on_new_request", "sched.admit, 64 offered blocks", asked),
         compare(by_name["core.finish"], "request_finished_all_groups", "sched.finish", asked, ([1],)),
         compare(by_name["worker.results"], "get_finished", "every engine step, nothing received", None),
+        allocation,
+        compare(by_name["core.output"], "update_from_output", "every engine step, no reuse", None, None),
     ]
 
 

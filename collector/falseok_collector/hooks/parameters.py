@@ -38,7 +38,7 @@ def read_parameters(parameters: Any) -> TransferParameters:
     """
     if not parameters:
         return TransferParameters()
-    if not isinstance(parameters, Mapping):
+    if not isinstance(parameters, dict | Mapping):
         return TransferParameters(malformed=["kv_transfer_params"])
     malformed: list[str] = []
     return TransferParameters(
