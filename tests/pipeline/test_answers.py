@@ -102,6 +102,31 @@ def test_a_read_after_the_release_is_not_healthy(store: EmbeddedStore) -> None:
     assert [{"verdict": "unobserved", "missing": ["valid_lease"]}] == judged(store, lines, "verdict, missing")
 
 
+def test_the_notice_of_the_read_itself_may_come_first(store: EmbeddedStore) -> None:
+    """A small read is over, and prefill told, before decode's report of its start has a time stamp."""
+    fleet = Fleet()
+    own = Story(fleet, 1)
+    own.release("read")
+    lines = [*fleet.configs(), *own.lines, *healthy(fleet, 1)]
+    assert [{"verdict": "healthy"}] == judged(store, lines, "verdict")
+
+
+def test_a_lease_that_another_reader_ended_is_over(store: EmbeddedStore) -> None:
+    """Two requests with one reference: the first one's completion lets go of the blocks the second reads."""
+    fleet = Fleet()
+    first = Story(fleet, 1)
+    first.read_start()
+    first.release("read")
+    other = [line.replace(b"chatcmpl-req-1-bbbbbbbb", b"chatcmpl-req-9-bbbbbbbb") for line in first.lines]
+    lines = [*fleet.configs(), *other, *healthy(fleet, 1)]
+    rows = judged(store, lines, "verdict, missing, request_id")
+    assert [{"verdict": "unobserved", "missing": ["valid_lease"]}] == [
+        {name: row[name] for name in ("verdict", "missing")}
+        for row in rows
+        if row["request_id"] == "chatcmpl-req-1-bbbbbbbb"
+    ]
+
+
 def test_a_release_after_the_read_is_what_should_be(store: EmbeddedStore) -> None:
     """Decode tells, prefill lets go."""
     fleet = Fleet()

@@ -77,13 +77,21 @@ CREATE OR REPLACE VIEW engine_request_verdicts AS
 WITH
     -- vLLM puts the blocks of a request that it takes for received into the prefix cache, whatever they hold.
     f.local_hit_tokens > 0 AND poisoned.since > 0 AND poisoned.since <= f.last_seen AS hits_suspect,
-    -- Blocks that prefill had let go of when they were read may hold anything by then.
-    arrayMap(x -> x.ts, t.releases) AS release_times,
-    arrayMap(x -> x.ts, arrayFilter(x -> x.engine_id = f.engine_id AND x.request_id = f.request_id
-        AND x.event = 'kv.read.start' AND x.mode = 'read', t.reads)) AS read_times,
-    notEmpty(release_times) AND notEmpty(read_times) AND arrayMax(read_times) >= arrayMin(release_times) AS read_after_release,
+    -- Blocks that prefill had let go of while they were read may hold anything by then. A lease that ended because they were
+    -- read ended through this very read, if nobody else read: its notice may overtake the report of the read's start.
+    arrayFilter(x -> x.engine_id = f.engine_id AND x.request_id = f.request_id, t.reads) AS own_reads,
+    arrayMap(x -> x.ts, arrayFilter(x -> x.event = 'kv.read.start' AND x.mode = 'read', own_reads)) AS read_times,
+    arrayMin(arrayMap(x -> x.ts, t.releases)) AS released_at,
+    notEmpty(read_times) AND (
+        arrayExists(x -> x.reason = 'expired' AND x.ts <= arrayMax(arrayMap(r -> r.ts, own_reads)), t.lease_ends)
+        OR (notEmpty(t.releases) AND arrayMax(read_times) >= released_at AND arrayExists(
+            r -> r.mode = 'read' AND (r.engine_id, r.request_id) != (f.engine_id, f.request_id), t.reads))
+        OR (notEmpty(t.releases) AND empty(t.lease_ends) AND arrayMax(read_times) >= released_at + 1000000)
+    ) AS read_after_release,
     -- The comparisons above are made for NIXL pull; KV that came another way was not looked at.
-    arrayStringConcat(arraySort(if(notEmpty(m.connectors), m.connectors, m.modes)), ', ') AS other_ways,
+    concat(
+        arrayStringConcat(arraySort(m.modes), ', '),
+        if(empty(m.connectors), '', concat(' (', arrayStringConcat(arraySort(m.connectors), ', '), ')'))) AS other_ways,
     arrayFilter(item -> item != '', [
         if(f.admit.id = '', 'sched.admit', ''),
         if(NOT f.has_offer, 'kv.offer', ''),
@@ -185,7 +193,7 @@ SELECT
             'the transfer failed (', if(empty(f.failures), 'marked by the scheduler', first_failure_type),
             '), decode computed the prompt itself and answered with ', toString(f.output_tokens), ' tokens'),
         verdict = 'local', 'no remote KV was asked for',
-        reason = 'mode', concat('the KV came by ', other_ways,
+        reason = 'mode', concat('the KV came by another way than NIXL pull: ', other_ways,
             ', where what was taken cannot be compared with what was offered'),
         verdict = 'healthy', if(f.expected_tokens > 0,
             concat(toString(f.expected_tokens), ' tokens expected from remote and received from the offered blocks'),
