@@ -17,7 +17,8 @@ class ByteAllowance:
 
     def __init__(self, limit: int = TEXT_BYTES) -> None:
         self._limit = limit
-        self._lock = threading.Lock()
+        # Re-entrant: a collection of garbage inside `take` may let go of an answer in the same thread.
+        self._lock = threading.RLock()
         self.held = 0
 
     def take(self, size: int) -> bool:

@@ -24,9 +24,9 @@ _PATTERNS = (
     ),
     re.compile(r"\b(?:sk|pk|rk|ghp|gho|ghs|xox[abprs]|AKIA|ASIA|hf|glpat|eyJ)[-_]?[A-Za-z0-9._-]{12,}"),
     re.compile(r"[^\s@<>\"'`(),;:\[\]]{1,64}@[^\s@<>\"'`(),;:\[\]]{1,190}\.\w{2,}"),
-    re.compile(r"(?=[A-Za-z0-9+/=_-]*\d)(?=[A-Za-z0-9+/=_-]*[A-Za-z])[A-Za-z0-9+/=_-]{32,}"),
-    re.compile(r"\+?\d(?:[ ().\u00a0/-]{0,2}\d){6,}"),
 )
+_LONG_WORD = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
+_LONG_NUMBER = re.compile(r"\+?\d(?:[ ().\u00a0/-]{0,2}\d){6,}")
 _EDGE = re.compile(r"\S*\Z")
 
 
@@ -66,4 +66,12 @@ def redact_text(text: str) -> str:
     """The text with credentials, addresses of people and long numbers replaced."""
     for pattern in _PATTERNS:
         text = pattern.sub(REDACTED, text)
-    return text
+    # Keys before numbers: what a number leaves of a key would be too short to be recognised.
+    return _LONG_NUMBER.sub(REDACTED, _LONG_WORD.sub(_long_word, text))
+
+
+def _long_word(match: re.Match[str]) -> str:
+    """Letters with digits are a key; one of them alone is a rule of a table, or a word. Looked at once: linear."""
+    word = match[0]
+    mixed = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    return REDACTED if mixed else word

@@ -1,5 +1,7 @@
 """An answer with its text on the way to the sender thread, which turns the text into numbers and lets go of it."""
 
+import contextlib
+
 import msgspec
 
 from falseok_collector.allowance import ByteAllowance, TimeAllowance
@@ -87,13 +89,14 @@ class DescribedAnswer:
         self._describer.bytes.give(self._size)
 
     def finish(self, keyed_hash: KeyedHash) -> ApiResponse:  # noqa: ARG002 - no digest is taken of texts
-        """Compute the features. What goes wrong here costs the features, never the event."""
+        """Compute the features. What goes wrong here costs the features or the text, never the event."""
         options = self._describer.options
         attributes = self._attributes
         if options.features:
             attributes = self._with_features(attributes)
         if options.capture:
-            attributes = captured(attributes, self._choices, options.capture_max_bytes)
+            with contextlib.suppress(Exception):  # any text may have been answered
+                attributes = captured(attributes, self._choices, options.capture_max_bytes)
         return attributes
 
     def _with_features(self, attributes: ApiResponse) -> ApiResponse:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from falseok_collector.attributes import ApiResponse
 from falseok_collector.capture import captured, redact_text, redacted_beginning
+from falseok_collector.redaction import REDACTED
 from falseok_collector.text_features import ChoiceText
 from falseok_collector.text_window import HEAD_CHARACTERS, TextWindow
 
@@ -84,3 +85,14 @@ def test_a_credential_at_the_edge_of_what_is_kept_is_left_out() -> None:
     text = "a " * (HEAD_CHARACTERS // 2 - 3) + "sk-abcdefghijklmnop1234"
     kept, whole = redacted_beginning(window(text))
     assert ("sk-" in kept, whole) == (False, False)
+
+
+@pytest.mark.parametrize("text", ["-" * 4_096, "a" * 4_096, "=" * 100])
+def test_rules_and_long_words_stay(text: str) -> None:
+    """They are no keys, and looking at them takes one pass."""
+    assert text == redact_text(text)
+
+
+def test_a_long_key_goes_whole() -> None:
+    """Numbers inside it are not taken for telephone numbers first."""
+    assert f"id {REDACTED} end" == redact_text("id a1234567890b1234567890c1234567890d end")

@@ -15,6 +15,7 @@ import msgspec
 
 from falseok_collector.attributes import KvPrefixReset, KvReuse
 from falseok_collector.emitter import Emitter
+from falseok_collector.hashing import KeyedHash
 from falseok_collector.hooks.probe import Call
 
 _MAX_WATCHED_BLOCKS = 1_048_576
@@ -41,6 +42,30 @@ class Taken(msgspec.Struct):
     step: int
     new_owner: str
     allocated_ns: int
+
+
+class DeferredReuse(msgspec.Struct):
+    """A reuse to be told; where in the offer its blocks were is found out by the sender, for offers may be long."""
+
+    taken: Taken
+    written_ns: int
+    offers_unwatched: int
+
+    def finish(self, keyed_hash: KeyedHash) -> KvReuse:  # noqa: ARG002 - the protocol's signature
+        """Find the block nearest to the end of the offered list."""
+        taken = self.taken
+        places = {block_id: place for place, block_id in enumerate(reversed(taken.offered.block_ids))}
+        nearest = min(taken.block_ids, key=places.__getitem__)
+        return KvReuse(
+            group=taken.offered.group,
+            index_from_end=places[nearest],
+            block_id=nearest,
+            blocks=len(taken.block_ids),
+            step=taken.step,
+            allocated_seconds=(self.written_ns - taken.allocated_ns) / 1e9,
+            new_owner=taken.new_owner,
+            offers_unwatched=self.offers_unwatched,
+        )
 
 
 class BlockObserver:
@@ -128,19 +153,8 @@ class BlockObserver:
 
     def _tell(self, taken: Taken) -> None:
         offered = taken.offered
-        places = {block_id: place for place, block_id in enumerate(reversed(offered.block_ids))}
-        nearest = min(taken.block_ids, key=places.__getitem__)
         self._emitter.emit(
-            KvReuse(
-                group=offered.group,
-                index_from_end=places[nearest],
-                block_id=nearest,
-                blocks=len(taken.block_ids),
-                step=taken.step,
-                allocated_seconds=(time.monotonic_ns() - taken.allocated_ns) / 1e9,
-                new_owner=taken.new_owner,
-                offers_unwatched=self.offers_unwatched,
-            ),
+            DeferredReuse(taken, time.monotonic_ns(), self.offers_unwatched),
             request_id=offered.request_id,
             transfer_id=offered.transfer_id,
             traceparent=offered.traceparent,

@@ -15,6 +15,7 @@ from falseok_collector.identity import transfer_id_of
 
 _MAX_TRACKED = 65_536
 _MAX_NOTICES_A_STEP = 1_000
+_COUNT_DIGITS = 9
 _OTHER_MESSAGES = (b"HB:", b"PUSH_REG:")
 
 
@@ -79,7 +80,11 @@ class LeaseObserver:
         worker = self._worker
         if request_id in worker._reqs_to_send or request_id in worker._reqs_to_process:  # noqa: SLF001 - no public name
             had, _ = self._notices.get(request_id, (0, 0))
-            _remember(self._notices, request_id, (had + 1, int(count) if count.isdigit() else 0))
+            _remember(
+                self._notices,
+                request_id,
+                (had + 1, int(count) if count.isdigit() and len(count) < _COUNT_DIGITS else 0),
+            )
             return
         self._emitter.emit(
             KvNotice(known=request_id in self._ended),

@@ -190,12 +190,12 @@ class Probe:
         self.errors += 1
         self._errors_in_a_row += 1
         if self.errors == 1:
-            logger.warning("falseok: hook %s failed and serving goes on: %r", self.name, error)
-            self._report(self.name, self.target, "error", repr(error)[:500])
+            logger.warning("falseok: hook %s failed and serving goes on: %s", self.name, told(error))
+            self._report(self.name, self.target, "error", told(error))
         if self._errors_in_a_row >= ERRORS_IN_A_ROW and self.state == "active" and not self._raise_inside:
             self.state = "disabled"
             self._report(
-                self.name, self.target, "error", f"switched off after {self.errors} errors: {error!r}"[:500]
+                self.name, self.target, "error", f"switched off after {self.errors} errors: {told(error)}"
             )
 
     def _end(self, call: Call) -> None:
@@ -204,6 +204,17 @@ class Probe:
                 self._finally(call)
             except Exception as error:  # noqa: BLE001 - as in `observe`
                 self.count_error(error)
+
+
+def told(error: BaseException) -> str:
+    """An error of ours as it may leave the process: a failed conversion would quote the text it could not convert."""
+    if not isinstance(error, UnicodeError | ValueError):
+        return repr(error)[:500]
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = f" in {last.tb_frame.f_code.co_name}, line {last.tb_lineno}" if last is not None else ""
+    return f"{type(error).__name__}{where}"
 
 
 _ABSENT = object()
