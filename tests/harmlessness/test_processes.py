@@ -74,10 +74,11 @@ signal.signal(signal.SIGTERM, end)
 start()
 number = 0
 try:
-    print("serving", flush=True)
     while True:
         number += 1
         serve(number)
+        if number == 1:
+            print("serving", flush=True)
 except Ended as error:
     code = error.code
 print(number, flush=True)
