@@ -11,6 +11,9 @@ import msgspec
 from falseok_collector.identity import bounded_id, transfer_id_of
 
 _INT64_MAX = 2**63 - 1
+_SHORT_CHARACTERS = 256
+"""Ids that surely need no cutting."""
+_SEQUENCES = (list, tuple)
 
 
 class TransferParameters(msgspec.Struct):
@@ -38,6 +41,8 @@ def read_parameters(parameters: Any) -> TransferParameters:
     """
     if not parameters:
         return TransferParameters()
+    if type(parameters) is dict and (plain := _plain(parameters)) is not None:
+        return plain
     if not isinstance(parameters, dict | Mapping):
         return TransferParameters(malformed=["kv_transfer_params"])
     malformed: list[str] = []
@@ -49,6 +54,31 @@ def read_parameters(parameters: Any) -> TransferParameters:
         remote_block_ids=_groups(parameters, "remote_block_ids", malformed),
         malformed=malformed,
     )
+
+
+def _plain(parameters: dict[str, Any]) -> TransferParameters | None:
+    """The usual case, field by field as a router of today sends it; None for anything else."""
+    get = parameters.get
+    engine, request = get("remote_engine_id"), get("remote_request_id")
+    tokens, blocks = get("remote_num_tokens"), get("remote_block_ids")
+    if engine is None and request is None and tokens is None:  # a prefill leg
+        engine, request, tokens = "", "", 0
+    if not (
+        type(engine) is type(request) is str
+        and type(tokens) is int
+        and 0 <= tokens <= _INT64_MAX
+        and len(engine) + len(request) < _SHORT_CHARACTERS
+        and (blocks is None or type(blocks) in _SEQUENCES)
+    ):
+        return None
+    groups = None
+    if blocks:
+        for group in blocks:
+            if type(group) not in _SEQUENCES:
+                return None
+        groups = [list(group) for group in blocks]
+    leg = "prefill" if get("do_remote_decode") else "decode" if get("do_remote_prefill") else "local"
+    return TransferParameters(leg, engine, request, tokens, groups)
 
 
 def leg_of(parameters: Mapping[str, Any]) -> str:

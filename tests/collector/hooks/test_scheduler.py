@@ -21,6 +21,8 @@ from falseok_collector.attributes import (
 )
 from falseok_collector.events import attributes_of, decode
 from falseok_collector.hashing import block_digest
+from falseok_collector.hooks import parameters as parameters_module
+from falseok_collector.hooks.parameters import read_parameters
 from falseok_collector.hooks.scheduler import bounded
 from falseok_collector.sinks.memory import MemorySink
 
@@ -520,3 +522,17 @@ class _Ignorant:
 
     def on_new_request(self, request: Any) -> None:
         """Take it as it is."""
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [DECODE, PREFILL, {**DECODE, "remote_block_ids": [[1], "x"]}, {**DECODE, "remote_request_id": 0}],
+    ids=["decode", "prefill", "groups that are none", "an id that is none"],
+)
+def test_the_quick_way_reads_what_the_careful_way_reads(
+    monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any]
+) -> None:
+    """Well-formed parameters are read in one go, with the same result."""
+    quick = read_parameters(parameters)
+    monkeypatch.setattr(parameters_module, "_plain", lambda _: None)
+    assert read_parameters(parameters) == quick
