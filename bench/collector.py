@@ -8,8 +8,9 @@ Exits with 0 when every budget holds, 1 when one does not, 2 when the rounds dif
 
 import sys
 
-from bench import hook_cost, serving, tap_cost
 from bench.measurement import read_result
+
+from bench import hook_cost, serving, tap_cost
 
 Row = tuple[str, str, str, str]
 
