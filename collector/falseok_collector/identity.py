@@ -2,8 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.trace import TraceState
@@ -50,15 +48,6 @@ def external_id_of(internal_id: str) -> str:
 def transfer_id_of(engine_id: str, request_id: str) -> str:
     """Name of a transfer, `<producer engine id>/<producer internal request id>`; empty when a part is unknown."""
     return f"{engine_id}/{bounded_id(request_id)}" if engine_id and request_id else ""
-
-
-def remote_transfer_id(parameters: Mapping[str, Any] | None) -> str:
-    """The transfer that decode's incoming `kv_transfer_params` point at."""
-    if not parameters:
-        return ""
-    return transfer_id_of(
-        str(parameters.get("remote_engine_id") or ""), str(parameters.get("remote_request_id") or "")
-    )
 
 
 def trace_ids(traceparent: str) -> tuple[str, str]:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from falseok_collector.hooks.parameters import read_parameters
 from falseok_collector.identity import (
     MAX_ID_CHARACTERS,
     bounded_id,
     external_id_of,
-    remote_transfer_id,
     trace_ids,
     transfer_id_of,
 )
@@ -84,7 +84,7 @@ def test_a_transfer_needs_both_its_parts(engine: str, request_id: str, expected:
 )
 def test_decode_names_the_transfer_by_its_producer(parameters: dict[str, Any] | None, expected: str) -> None:
     """Engine and request of the other side, as the router handed them on."""
-    assert expected == remote_transfer_id(parameters)
+    assert expected == read_parameters(parameters).transfer_id
 
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -1,5 +1,6 @@
 """One verdict an answer, however many engine requests it took, and none for KV that was not compared."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,27 +16,17 @@ def judged(store: EmbeddedStore, lines: list[bytes], columns: str) -> list[dict[
     return store.query(f"SELECT {columns} FROM request_verdicts ORDER BY request_id")
 
 
-def choice(fleet: Fleet, index: int, tell: Any) -> list[bytes]:
-    """The events of one choice of an answer with `n`: its engine request is named after its parent."""
-    plain = b"".join(line + b"\n" for line in tell(fleet, 1, response=False))
-    named = plain.replace(b'"chatcmpl-req-1-bbbbbbbb"', f'"{index}_chatcmpl-req-1-bbbbbbbb"'.encode())
-    return named.splitlines()
-
-
-def of(tell: Any) -> Any:
-    """A story without the answer of the API server."""
-
-    def without(fleet: Fleet, number: int, **_: Any) -> list[bytes]:
-        return [line for line in tell(fleet, number) if b"remote_prefill" not in line]
-
-    return without
+def choice(fleet: Fleet, index: int, tell: Callable[[Fleet, int], list[bytes]]) -> list[bytes]:
+    """One choice of an answer with `n`, without the answer: its engine request is named after its parent."""
+    whole, choice_id = b'"chatcmpl-req-1-bbbbbbbb"', f'"{index}_chatcmpl-req-1-bbbbbbbb"'.encode()
+    return [line.replace(whole, choice_id) for line in tell(fleet, 1) if b"remote_prefill" not in line]
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["answered", "no response seen"])
 def test_the_worst_choice_judges_the_answer(store: EmbeddedStore, *, answered: bool) -> None:
     """With `n`, the client got one answer: one row, corrupt when one choice is, with both engine requests named."""
     fleet = Fleet()
-    lines = [*fleet.configs(), *choice(fleet, 0, of(healthy)), *choice(fleet, 1, of(corrupt))]
+    lines = [*fleet.configs(), *choice(fleet, 0, healthy), *choice(fleet, 1, corrupt)]
     both = [f"{index}_chatcmpl-req-1-bbbbbbbb" for index in (0, 1)]
     if answered:
         answer = ApiResponse(

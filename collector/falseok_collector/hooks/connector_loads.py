@@ -13,14 +13,13 @@ import msgspec
 
 from falseok_collector.attributes import KvInvalidBlocks, KvReadEnd, KvReadStart, SchedWaitRemote
 from falseok_collector.emitter import Emitter
+from falseok_collector.hooks.common import error_fields, remember, seconds_since
+from falseok_collector.hooks.parameters import read_parameters
 from falseok_collector.hooks.probe import Call
 from falseok_collector.hooks.scheduler import SchedulerObserver, Tracked
-from falseok_collector.identity import remote_transfer_id
 
 MODE = "other"
-_MAX_TRACKED = 65_536
 _MAX_STEPS = 1_024
-_MESSAGE_CHARACTERS = 2_000
 
 
 class Load(msgspec.Struct):
@@ -53,9 +52,8 @@ class LoadObserver:
         if not tokens:
             return
         request_id = call.argument("request").request_id
-        self._matched[request_id] = (int(call.argument("num_computed_tokens") or 0), bool(waits))
+        remember(self._matched, request_id, (int(call.argument("num_computed_tokens") or 0), bool(waits)))
         self._matched.move_to_end(request_id)
-        _bound(self._matched)
 
     def before_allocated(self, call: Call) -> None:
         """Blocks are there; with external tokens this connector is the one that fills them."""
@@ -68,13 +66,12 @@ class LoadObserver:
         connector = type(call.instance).__name__
         load = Load(
             connector=connector,
-            transfer_id=remote_transfer_id(request.kv_transfer_params),
+            transfer_id=read_parameters(request.kv_transfer_params).transfer_id,
             started_ns=time.monotonic_ns(),
             in_step=not waits,
         )
-        self._loads[request_id] = load
+        remember(self._loads, request_id, load)
         self._loads.move_to_end(request_id)
-        _bound(self._loads)
         counts = [len(group) for group in call.argument("blocks").blocks]
         if waits:
             tracked = self._scheduler.park(request_id, external)
@@ -176,7 +173,7 @@ class LoadObserver:
             stage="load" if load.failed else "",
             connector=load.connector,
             mode=MODE,
-            duration_seconds=(time.monotonic_ns() - load.started_ns) / 1e9,
+            duration_seconds=seconds_since(load.started_ns),
         )
         self._emit(end, request_id, load.transfer_id)
 
@@ -206,12 +203,6 @@ def raised(error: BaseException, connector: str, started_ns: int = 0) -> KvReadE
         stage="load",
         connector=connector,
         mode=MODE,
-        duration_seconds=(time.monotonic_ns() - started_ns) / 1e9 if started_ns else 0.0,
-        error_class=type(error).__name__,
-        error_message=str(error)[:_MESSAGE_CHARACTERS],
+        duration_seconds=seconds_since(started_ns) if started_ns else 0.0,
+        **error_fields(error),
     )
-
-
-def _bound(entries: OrderedDict[str, Any]) -> None:
-    if len(entries) > _MAX_TRACKED:
-        entries.popitem(last=False)

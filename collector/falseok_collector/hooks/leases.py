@@ -10,10 +10,10 @@ from typing import Any
 
 from falseok_collector.attributes import KvLeaseEnd, KvNotice
 from falseok_collector.emitter import Emitter
+from falseok_collector.hooks.common import remember
 from falseok_collector.hooks.probe import Call
 from falseok_collector.identity import transfer_id_of
 
-_MAX_TRACKED = 65_536
 _MAX_NOTICES_A_STEP = 1_000
 _COUNT_DIGITS = 9
 _OTHER_MESSAGES = (b"HB:", b"PUSH_REG:")
@@ -64,14 +64,9 @@ class LeaseObserver:
             else:
                 reason = "replicated" if request_id in replicated else "expired"
             had, expected = self._notices.pop(request_id, (0, 0))
-            _remember(self._ended, request_id, None)
-            self._emitter.emit(
-                KvLeaseEnd(reason=reason, notifications=had, notifications_expected=expected),
-                engine_id=str(worker.engine_id),
-                rank=int(worker.tp_rank),
-                request_id=request_id,
-                transfer_id=transfer_id_of(str(worker.engine_id), request_id),
-            )
+            remember(self._ended, request_id, None)
+            end = KvLeaseEnd(reason=reason, notifications=had, notifications_expected=expected)
+            self._emit(end, worker, request_id)
 
     def _notice(self, message: bytes) -> None:
         """`<prefill request id>:<consumers>`."""
@@ -80,14 +75,17 @@ class LeaseObserver:
         worker = self._worker
         if request_id in worker._reqs_to_send or request_id in worker._reqs_to_process:  # noqa: SLF001 - no public name
             had, _ = self._notices.get(request_id, (0, 0))
-            _remember(
+            remember(
                 self._notices,
                 request_id,
                 (had + 1, int(count) if count.isdigit() and len(count) < _COUNT_DIGITS else 0),
             )
             return
+        self._emit(KvNotice(known=request_id in self._ended), worker, request_id)
+
+    def _emit(self, attributes: KvLeaseEnd | KvNotice, worker: Any, request_id: str) -> None:
         self._emitter.emit(
-            KvNotice(known=request_id in self._ended),
+            attributes,
             engine_id=str(worker.engine_id),
             rank=int(worker.tp_rank),
             request_id=request_id,
@@ -98,9 +96,3 @@ class LeaseObserver:
 def _pushes(worker: Any) -> bool:
     """In push mode notices run the other way, and `kv.write.end` tells how a write ended."""
     return hasattr(worker, "_sending_transfers")
-
-
-def _remember(entries: "OrderedDict[str, Any]", request_id: str, value: Any) -> None:
-    entries[request_id] = value
-    if len(entries) > _MAX_TRACKED:
-        entries.popitem(last=False)

@@ -43,7 +43,7 @@ def read_parameters(parameters: Any) -> TransferParameters:
         return TransferParameters()
     if type(parameters) is dict and (plain := _plain(parameters)) is not None:
         return plain
-    if not isinstance(parameters, dict | Mapping):
+    if not isinstance(parameters, Mapping):
         return TransferParameters(malformed=["kv_transfer_params"])
     malformed: list[str] = []
     return TransferParameters(
@@ -77,8 +77,7 @@ def _plain(parameters: dict[str, Any]) -> TransferParameters | None:
             if type(group) not in _SEQUENCES:
                 return None
         groups = [list(group) for group in blocks]
-    leg = "prefill" if get("do_remote_decode") else "decode" if get("do_remote_prefill") else "local"
-    return TransferParameters(leg, engine, request, tokens, groups)
+    return TransferParameters(leg_of(parameters), engine, request, tokens, groups)
 
 
 def leg_of(parameters: Mapping[str, Any]) -> str:

@@ -13,11 +13,10 @@ import msgspec
 
 from falseok_collector.attributes import KvReadStart, KvWriteEnd, KvWriteStart
 from falseok_collector.emitter import Emitter
+from falseok_collector.hooks.common import error_fields, seconds_since
 from falseok_collector.hooks.probe import Call
-from falseok_collector.hooks.worker import PUSH, WRITE, Read, WorkerObserver, seconds_since
+from falseok_collector.hooks.worker import PUSH, WRITE, Read, WorkerObserver
 from falseok_collector.identity import transfer_id_of
-
-_MESSAGE_CHARACTERS = 2_000
 
 
 class PushObserver:
@@ -145,11 +144,7 @@ class PushObserver:
 
 def with_error(end: KvWriteEnd, error: BaseException | None) -> KvWriteEnd:
     """The end with the exception that caused it."""
-    if error is None:
-        return end
-    return msgspec.structs.replace(
-        end, error_class=type(error).__name__, error_message=str(error)[:_MESSAGE_CHARACTERS]
-    )
+    return msgspec.structs.replace(end, **error_fields(error))
 
 
 def _outcome(write: Read) -> str:

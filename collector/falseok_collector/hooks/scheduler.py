@@ -25,11 +25,11 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
 from falseok_collector.hashing import KeyedHash, block_digest
 from falseok_collector.hooks.blocks import BlockObserver
+from falseok_collector.hooks.common import remember, seconds_since
 from falseok_collector.hooks.parameters import read_parameters
 from falseok_collector.hooks.probe import Call
 from falseok_collector.identity import transfer_id_of
 
-_MAX_TRACKED = 65_536
 _Item = TypeVar("_Item")
 
 
@@ -141,9 +141,7 @@ class SchedulerObserver:
             admit=admit,
             prefill_stats=request.prefill_stats,
         )
-        self._requests[request.request_id] = tracked
-        if len(self._requests) > _MAX_TRACKED:
-            self._requests.popitem(last=False)
+        remember(self._requests, request.request_id, tracked)
         blocks = parameters.remote_block_ids if leg == "decode" else None
         tokens = _comparable_tokens(request, parameters.remote_num_tokens)
         self._emit(
@@ -221,7 +219,7 @@ class SchedulerObserver:
             expected_tokens=expected,
             computed_tokens_before=computed_before,
             computed_tokens_after=int(request.num_computed_tokens),
-            waited_seconds=(time.monotonic_ns() - waiting_since) / 1e9 if waiting_since else 0.0,
+            waited_seconds=seconds_since(waiting_since) if waiting_since else 0.0,
             scheduler_marked_failed=failed,
             policy="recompute" if call.instance.recompute_kv_load_failures else "fail",
             branch="recompute" if failed else "resume",
@@ -262,7 +260,7 @@ class SchedulerObserver:
             nans_in_logits=int(getattr(request, "num_nans_in_logits", 0) or 0),
             speculative_drafted_tokens=tracked.drafted_tokens if tracked else 0,
             speculative_accepted_tokens=tracked.accepted_tokens if tracked else 0,
-            engine_seconds=(time.monotonic_ns() - tracked.admitted_ns) / 1e9 if tracked else 0.0,
+            engine_seconds=seconds_since(tracked.admitted_ns) if tracked else 0.0,
             queue_seconds=(
                 (tracked.allocated_ns - tracked.admitted_ns) / 1e9
                 if tracked and tracked.allocated_ns
@@ -310,7 +308,7 @@ class SchedulerObserver:
             return
         self._requests.pop(request_id, None)
         self._emitter.emit(
-            KvRelease(offered_seconds=(time.monotonic_ns() - tracked.offered_ns) / 1e9),
+            KvRelease(offered_seconds=seconds_since(tracked.offered_ns)),
             request_id=request_id,
             transfer_id=transfer_id_of(self._emitter.engine_id, request_id),
             traceparent=tracked.traceparent,

@@ -18,12 +18,17 @@ from falseok_collector.emitter import Emitter
 from falseok_collector.engine_config import engine_config, side_channel
 from falseok_collector.handshake_failures import failure_type_of, hashes_in
 from falseok_collector.hashing import KeyedHash, block_digest
+from falseok_collector.hooks.common import (
+    MAX_TRACKED,
+    MESSAGE_CHARACTERS,
+    error_fields,
+    remember,
+    seconds_since,
+)
 from falseok_collector.hooks.leases import LeaseObserver
 from falseok_collector.hooks.probe import Call, Probe
 from falseok_collector.identity import transfer_id_of
 
-_MAX_TRACKED = 65_536
-_MESSAGE_CHARACTERS = 2_000
 PUSH = "push"
 """Mode of a receipt in push mode: decode is written to."""
 WRITE = "write"
@@ -172,7 +177,7 @@ class WorkerObserver:
             failure_type=handshake_failure_type(error),
             remote_hash=hashes_in(message)[1],
             exception_class=type(error).__name__,
-            exception_message=message[:_MESSAGE_CHARACTERS],
+            exception_message=message[:MESSAGE_CHARACTERS],
             duration_seconds=seconds_since(started_ns),
         )
 
@@ -250,8 +255,7 @@ class WorkerObserver:
             _ended(read, "failed"),
             failure_type="exception",
             stage="setup",
-            error_class=type(error).__name__,
-            error_message=str(error)[:_MESSAGE_CHARACTERS],
+            **error_fields(error),
         )
         self._emit_read(end, call.instance, str(call.argument("req_id")), read)
 
@@ -279,8 +283,7 @@ class WorkerObserver:
             stage=read.last_failed_call or _STAGE.get(failure_type, ""),
             nixl_state=str(call.kwargs.get("xfer_state", "")),
             post_processing_due=_post_processing_due(worker, read.remote_engine_id),
-            error_class=type(error).__name__ if error is not None else "",
-            error_message=str(error)[:_MESSAGE_CHARACTERS] if error is not None else "",
+            **error_fields(error),
         )
         self._emit_read(end, worker, request_id, read)
 
@@ -327,7 +330,7 @@ class WorkerObserver:
         read.handles += 1
         local_indices = call.args[2] if len(call.args) > 2 else ()
         read.descriptors += len(local_indices)
-        if len(self._handles) < _MAX_TRACKED:
+        if len(self._handles) < MAX_TRACKED:
             self._handles[result] = request_id
 
     def after_telemetry(self, call: Call, state: Any, result: Any) -> None:  # noqa: ARG002
@@ -375,9 +378,8 @@ class WorkerObserver:
     def _track(self, request_id: str, remote_engine_id: str, remote_request_id: str) -> Read:
         read = self._reads.get(request_id)
         if read is None:
-            read = self._reads[request_id] = Read(started_ns=time.monotonic_ns())
-            if len(self._reads) > _MAX_TRACKED:
-                self._reads.popitem(last=False)
+            read = Read(started_ns=time.monotonic_ns())
+            remember(self._reads, request_id, read)
         read.remote_engine_id = read.remote_engine_id or remote_engine_id
         read.remote_request_id = read.remote_request_id or remote_request_id
         return read
@@ -410,11 +412,6 @@ def _ended(read: Read, outcome: str) -> KvReadEnd:
         descriptors=read.descriptors,
         handles=read.handles,
     )
-
-
-def seconds_since(started_ns: int) -> float:
-    """Seconds since a reading of the monotonic clock."""
-    return (time.monotonic_ns() - started_ns) / 1e9
 
 
 def _remote_block_size(worker: Any, remote_engine_id: str) -> int:
