@@ -44,9 +44,10 @@ test-all: $(TEST) ## everything, slow tests included
 bench: $(TEST) ## measure what docs/benchmarks.md shows
 	$(BIN)/python -m bench.hook_cost
 	$(BIN)/python -m bench.tap_cost
+	$(BIN)/python -m bench.event_cost
 	$(BIN)/python -m bench.pipeline_rate
 
-bench-collector: $(TEST) ## what the collector costs, hook, chunk and serving, against its budgets: about 15 minutes
+bench-collector: $(TEST) ## what the collector costs, hook, chunk and serving, against its budgets: about 17 minutes
 	$(BIN)/python -m bench.collector
 
 recordings: $(TEST) ## make the shipped recordings anew from real engines

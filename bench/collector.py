@@ -1,7 +1,7 @@
 """All budgets of the collector, one after the other, with a table at the end.
 
-    python -m bench.collector                          about 15 minutes; builds engines on first use
-    python -m bench.collector --rounds 3 --requests 4  a quick look; options are those of bench.serving
+    python -m bench.collector                          about 17 minutes; builds engines on first use
+    python -m bench.collector --blocks 1 --rounds 3  a quick look; options are those of bench.serving
 
 Exits with 0 when every budget holds, 1 when one does not, 2 when the rounds differ too much to say.
 """
@@ -10,7 +10,7 @@ import sys
 
 from bench.measurement import read_result
 
-from bench import hook_cost, serving, tap_cost
+from bench import event_cost, hook_cost, serving, tap_cost
 
 Row = tuple[str, str, str, str]
 
@@ -43,10 +43,18 @@ def tap_rows() -> list[Row]:
     ]
 
 
+def event_rows() -> list[Row]:
+    """Cost of an event in all, over a span of OpenTelemetry's."""
+    ratio = event_cost.main()["event_over_span"]
+    figure = f"{ratio['median']:.3f} ({ratio['lowest']:.3f} to {ratio['highest']:.3f})"
+    holds = "yes" if ratio["median"] < 1 else "no"
+    return [("processor time, an event/an OTLP span", figure, "< 1", holds)]
+
+
 def main(arguments: list[str]) -> int:
     """Measure all, print the table; the exit code."""
     serving.parse(arguments)  # a wrong option is told before minutes have passed
-    rows = [*hook_rows(), *tap_rows(), *serving.main(arguments)]
+    rows = [*hook_rows(), *tap_rows(), *event_rows(), *serving.main(arguments)]
     print()
     for measure, figure, budget, holds in (("measure", "figure", "budget", "holds"), *rows):
         print(f"{measure:48} {figure:34} {budget:8} {holds}")

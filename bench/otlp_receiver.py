@@ -1,9 +1,16 @@
 """A receiver of OTLP over HTTP that answers every export and counts it. Runs as a process of its own.
 
-python -m bench.otlp_receiver PORT
+python -m bench.otlp_receiver
 """
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 class Counting(BaseHTTPRequestHandler):
@@ -31,6 +38,19 @@ class Counting(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+@contextmanager
+def receiver() -> Iterator[str]:
+    """The receiver in a process of its own; its address."""
+    command = [sys.executable, "-m", "bench.otlp_receiver"]
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 if __name__ == "__main__":

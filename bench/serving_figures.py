@@ -30,9 +30,31 @@ class Round:
     inter_token_latency_p50_seconds: float
     inter_token_latency_p99_seconds: float
     processor_seconds_per_request: float
+    collector_threads_seconds_per_request: float = 0.0
+    """Of these, those of the collector's own threads."""
 
 
-def round_of(answers: Sequence[Answer], wall_seconds: float, processor_seconds: float) -> Round:
+@dataclass(frozen=True, kw_only=True)
+class OwnShare:
+    """Processor seconds a request that are surely the collector's, part by part, and those of the engines in all."""
+
+    threads: float
+    """Sender and sinks, as the system counted them."""
+    hooks: float
+    """At most: every call of every hook at what the costliest one takes at its slowest percent."""
+    tap: float
+    """At most: every output token a chunk, each at its slowest percent."""
+    engines: float
+
+    @property
+    def share(self) -> float:
+        """The collector's part of all processor time."""
+        return (self.threads + self.hooks + self.tap) / self.engines
+
+
+def round_of(
+    answers: Sequence[Answer], wall_seconds: float, processor_seconds: float, threads_seconds: float = 0.0
+) -> Round:
     """Sum up a round. Raises `ValueError` when a request was not answered: its figures would mean nothing."""
     bad = [answer for answer in answers if not answer.answered]
     if bad:
@@ -53,6 +75,19 @@ def round_of(answers: Sequence[Answer], wall_seconds: float, processor_seconds: 
         inter_token_latency_p50_seconds=statistics.median(gaps),
         inter_token_latency_p99_seconds=_percentile(gaps, 0.99),
         processor_seconds_per_request=processor_seconds / len(answers),
+        collector_threads_seconds_per_request=threads_seconds / len(answers),
+    )
+
+
+def own_share(
+    rounds: Sequence[Round], *, hook_calls_per_request: float, call_us: float, tokens: int, chunk_us: float
+) -> OwnShare:
+    """What the collector surely took: counted, not told apart from the noise between two pairs of engines."""
+    return OwnShare(
+        threads=statistics.fmean(one.collector_threads_seconds_per_request for one in rounds),
+        hooks=hook_calls_per_request * call_us / 1e6,
+        tap=tokens * chunk_us / 1e6,
+        engines=statistics.fmean(one.processor_seconds_per_request for one in rounds),
     )
 
 

@@ -23,6 +23,7 @@ from falseok_collector.sender import Sender
 from falseok_collector.settings import Settings
 from falseok_collector.sinks import Sink
 from falseok_collector.sinks.choice import open_sinks
+from falseok_collector.thread_name import show_thread_name
 
 _CLOSE_SECONDS = 3.0
 
@@ -124,6 +125,7 @@ class Emitter:
 
     def _run(self, sender: Sender) -> None:
         _set_affinity(self._affinity)
+        show_thread_name()
         sender.run(
             self._stopping,
             flush_seconds=self.settings.flush_seconds,

@@ -12,6 +12,7 @@ from collections import deque
 
 from falseok_collector.attributes import SinkState
 from falseok_collector.sinks import Condition, Sink
+from falseok_collector.thread_name import show_thread_name
 
 logger = logging.getLogger("falseok")
 
@@ -126,6 +127,7 @@ class Outlet:
         return 0.0 if self._events else pause
 
     def _run(self) -> None:
+        show_thread_name()
         while True:
             pause = self.step(time.monotonic())
             with self._wanted:

@@ -16,6 +16,9 @@ logger = logging.getLogger("falseok")
 
 DRAIN_SECONDS = 1.2
 """At the end of the process: how long queues may take to become empty, and again to close."""
+IDLE_PAUSES = 4
+"""Without events the sender wakes up less and less often, down to once in so many flush intervals: waking up costs a
+processor 0.1 ms and more, and takes the interpreter from the engine's own thread."""
 _PAUSE_SECONDS = 0.002
 
 
@@ -46,17 +49,20 @@ class Sender:
     ) -> None:
         """Beat and flush until `stopping` is set, then flush, beat with the final counts, and close the sinks.
 
-        After `stopping` it takes at most about twice `DRAIN_SECONDS`, whatever the sinks do.
+        While events come they are handed over every `flush_seconds`; the first one after a silence may wait for up to
+        `IDLE_PAUSES` times as long. After `stopping` it takes at most about twice `DRAIN_SECONDS`, whatever the sinks do.
         """
         for outlet in self.outlets:
             outlet.start()
-        next_heartbeat = 0.0
-        while not stopping.wait(flush_seconds):
+        next_heartbeat, pause = 0.0, flush_seconds
+        while not stopping.wait(pause):
             now = time.monotonic()
+            pause = flush_seconds if len(self._ring) else min(pause * 2, flush_seconds * IDLE_PAUSES)
             if now >= next_heartbeat:
                 next_heartbeat = now + heartbeat_seconds
                 self._guarded(heartbeat)
             self._guarded(self.flush)
+            pause = max(min(pause, next_heartbeat - now), flush_seconds)
         deadline = time.monotonic() + DRAIN_SECONDS
         for outlet in self.outlets:
             self._guarded(outlet.hurry)

@@ -92,7 +92,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Events kept in memory before they are encoded, and encoded ones kept for each sink in trouble (32 MiB at most).
     Past it new events are dropped and counted."""
     flush_seconds: float = 0.05
-    """How often the sender thread hands events to the sinks; less than 0.005 is raised to that."""
+    """How often the sender thread hands events to the sinks, and a quarter as often while there are none; less than
+    0.005 is raised to that."""
     heartbeat_seconds: float = 5.0
     """How often `collector.heartbeat` is sent; less than 0.05 is raised to that."""
     text_features: bool = True

@@ -1,7 +1,7 @@
 """What a round of load comes to, and when a ratio holds its budget."""
 
 import pytest
-from bench.serving_figures import Round, ratios, round_of, spread, verdict
+from bench.serving_figures import OwnShare, Round, own_share, ratios, round_of, spread, verdict
 
 from falseok_lab.answers import Answer
 
@@ -35,6 +35,14 @@ def test_a_round_is_summed_up() -> None:
         processor_seconds_per_request=1.5,
     )
     assert expected == round_of([answer(), answer()], wall_seconds=4.0, processor_seconds=3.0)
+
+
+def test_what_the_collector_surely_took_is_summed_up_a_request() -> None:
+    """Threads as counted; every call and every token at its measured cost."""
+    rounds = [round_of([answer(), answer()], 4.0, processor_seconds=3.0, threads_seconds=0.02)]
+    own = own_share(rounds, hook_calls_per_request=100, call_us=10.0, tokens=50, chunk_us=20.0)
+    assert OwnShare(threads=0.01, hooks=0.001, tap=0.001, engines=1.5) == own
+    assert pytest.approx(0.008) == own.share
 
 
 def test_a_failed_request_spoils_the_round() -> None:

@@ -10,7 +10,7 @@ from tests.collector.waiting import until
 from falseok_collector.attributes import SchedPreempt
 from falseok_collector.outlet import BATCH_EVENTS, Outlet
 from falseok_collector.ring import Record, Ring
-from falseok_collector.sender import DRAIN_SECONDS, Sender
+from falseok_collector.sender import DRAIN_SECONDS, IDLE_PAUSES, Sender
 from falseok_collector.sinks import Sink
 from falseok_collector.sinks.memory import MemorySink
 
@@ -50,6 +50,39 @@ def running(
     thread = threading.Thread(target=sender.run, args=(stopping,), kwargs=options)
     thread.start()
     return thread
+
+
+class Waits(threading.Event):
+    """An event that is set after some waits, which take no time; keeps how long they would have been."""
+
+    def __init__(self, waits: int, during: Callable[[int], None]) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+        self._waits = waits
+        self._during = during
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Let the test act, and return at once."""
+        self.seconds.append(timeout or 0.0)
+        self._during(len(self.seconds))
+        return len(self.seconds) > self._waits
+
+
+def test_a_sender_without_events_wakes_up_rarely_and_soon_again_when_they_come() -> None:
+    """Pauses grow to a bound while the ring is empty, and begin anew with the first event."""
+    ring = Ring(10)
+    waits = Waits(6, lambda number: fill(ring, 1) if number == 5 else None)
+    sender_of(ring, MemorySink()).run(waits, flush_seconds=1.0, heartbeat=lambda: None, heartbeat_seconds=1e6)
+    assert [1.0, 2.0, 4.0, float(IDLE_PAUSES), float(IDLE_PAUSES), 1.0, 2.0] == waits.seconds
+
+
+def test_no_heartbeat_waits_for_a_sender_without_events() -> None:
+    """A heartbeat interval shorter than the longest pause is kept."""
+    waits = Waits(4, lambda _: None)
+    sender_of(Ring(10), MemorySink()).run(
+        waits, flush_seconds=1.0, heartbeat=lambda: None, heartbeat_seconds=1.5
+    )
+    assert max(waits.seconds) <= 1.5
 
 
 def test_everything_on_the_ring_reaches_every_outlet_in_order() -> None:
