@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from falseok_lab.errors import LabError
+from falseok_lab.errors import LabError, PortTakenError
 from falseok_lab.processes import OwnProcess, alive
 from falseok_lab.report import Reporter
 
@@ -16,6 +16,8 @@ ERROR_LINES = 12
 LINES_AFTER_ERROR = 4
 LINE_CHARACTERS = 400
 _TAIL_BYTES = 256 * 1024
+_PORT_TAKEN = "EADDRINUSE"
+"""torch.distributed says so. vLLM finds free ports for its processes first and has them used seconds later."""
 _NOISE = re.compile(r"^\(\w+( pid=\d+)?\)\s*|^(INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\]\s*")
 _TELLING = re.compile(r"\b(ERROR|CRITICAL|Traceback|Killed|[A-Z]\w*(Error|Exception))\b")
 
@@ -26,7 +28,8 @@ def wait_until_healthy(
     """Block until every `urls[role]/health` answers 200.
 
     Raises:
-        LabError: a process ended, or the time is over; the message shows the telling lines of its log.
+        PortTakenError: a process ended because a port it had found free was taken when it came to use it.
+        LabError: a process ended otherwise, or the time is over; the message shows the telling lines of its log.
     """
     begun = time.monotonic()
     waiting = {own.role: own for own in processes}
@@ -37,7 +40,7 @@ def wait_until_healthy(
                 if _healthy(client, urls[role]):
                     del waiting[role]
                 elif not alive(own):
-                    raise LabError(_ended(own))
+                    raise _ended(own)
             if waiting and seconds > timeout_seconds:
                 raise LabError(_too_late(waiting, seconds))
             _tell(waiting, seconds, reporter)
@@ -71,9 +74,11 @@ def _tell(waiting: Mapping[str, OwnProcess], seconds: float, reporter: Reporter)
     reporter.detail(f"{seconds:.0f} s  {said}".rstrip())
 
 
-def _ended(own: OwnProcess) -> str:
+def _ended(own: OwnProcess) -> LabError:
     shown = "\n".join(f"    {line}" for line in telling_lines(Path(own.log)))
-    return f"The {own.role} process ended while starting. Its log ({own.log}) says:\n{shown}"
+    message = f"The {own.role} process ended while starting. Its log ({own.log}) says:\n{shown}"
+    taken = any(_PORT_TAKEN in line for line in _tail(Path(own.log)))
+    return PortTakenError(message) if taken else LabError(message)
 
 
 def _too_late(waiting: Mapping[str, OwnProcess], seconds: float) -> str:

@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from falseok_lab import collector_install, environment, models
 from falseok_lab.connectors import connector_named
 from falseok_lab.environment import Engine
-from falseok_lab.errors import LabError
+from falseok_lab.errors import LabError, PortTakenError
 from falseok_lab.faults import fault_named
 from falseok_lab.health import wait_until_healthy
 from falseok_lab.launch import EXECUTORS, engine_launch, router_launch
@@ -34,6 +35,9 @@ __all__ = ["PairSettings", "PairState", "PairStatus", "Ports", "down", "read_sta
 
 SETTLE_SECONDS = 1.0
 """What the collectors of a pair are given to write their last events before it is ended."""
+
+STARTS = 3
+"""How often a pair is started in all when its engines lose a port they had found free."""
 
 EARLIER = "earlier"
 """Folder inside a lab where what an earlier start left is moved to."""
@@ -95,7 +99,8 @@ class PairStatus:
 def up(settings: PairSettings, reporter: Reporter) -> PairState:
     """Build what is missing, start both engines and the router, and wait until they answer.
 
-    Blocks for 20 to 60 seconds, the first time for minutes. When it fails or is interrupted (Ctrl-C, SIGTERM),
+    Blocks for 20 to 60 seconds, the first time for minutes. An engine that lost a port to somebody else is started
+    again with its pair, up to `STARTS` times in all. When it fails or is interrupted (Ctrl-C, SIGTERM),
     everything it started has ended. Files of an earlier start of the same name are moved to `earlier/`.
 
     Raises:
@@ -110,9 +115,19 @@ def up(settings: PairSettings, reporter: Reporter) -> PairState:
     fingerprint = collector_install.install(engine, settings.collector_source, reporter)
     model_folder = models.build(settings.model, engine, settings.cache, reporter)
     _check_machine(settings)
-    _set_aside(directory)
-    state = _new_state(settings, directory, engine, model_folder, fingerprint)
-    return _start(state, engine, settings, reporter)
+
+    def attempt() -> PairState:
+        _set_aside(directory)
+        state = _new_state(settings, directory, engine, model_folder, fingerprint)
+        return _start(state, engine, settings, reporter)
+
+    attempts = Retrying(
+        retry=retry_if_exception_type(PortTakenError),
+        stop=stop_after_attempt(STARTS),
+        before_sleep=lambda _: reporter.step("An engine found a port of its own taken: once more"),
+        reraise=True,
+    )
+    return attempts(attempt)
 
 
 def down(name: str, data: Path, reporter: Reporter) -> int:

@@ -1,7 +1,7 @@
 """A server that stands where an engine stands: it takes an engine's command line and speaks the same HTTP.
 
 What it answers follows from the request alone, so that a test knows what to expect. `STAND_IN` in its environment
-makes it misbehave: `die` ends it with an error, `deaf` never answers, `stray` leaves a process of its session, `slow`
+makes it misbehave: `die` ends it with an error, `port` with a taken port (only once when followed by a file's path), `deaf` never answers, `stray` leaves a process of its session, `slow`
 answers no prompt.
 """
 
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -134,6 +135,12 @@ def main() -> None:
     behaviour = os.environ.get("STAND_IN", "")
     if behaviour == "die":
         sys.exit("RuntimeError: no such weights")
+    if behaviour.startswith("port"):
+        once = behaviour.removeprefix("port").strip()
+        if not once or not Path(once).exists():
+            if once:
+                Path(once).touch()
+            sys.exit("torch.distributed.DistNetworkError: port: 46789, code: -98, name: EADDRINUSE")
     if behaviour == "deaf":
         time.sleep(600)
     if behaviour == "stray":

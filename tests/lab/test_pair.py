@@ -16,8 +16,8 @@ import pytest
 from tests.lab.stand_in_cache import REPOSITORY, VERSIONS, Progress
 
 from falseok_lab.drive import DriveSettings, drive
-from falseok_lab.errors import LabError
-from falseok_lab.pair import PairSettings, down, read_state, status, up
+from falseok_lab.errors import LabError, PortTakenError
+from falseok_lab.pair import STARTS, PairSettings, down, read_state, status, up
 from falseok_lab.ports import free_ports
 from falseok_lab.processes import members
 from falseok_lab.sides import Side
@@ -123,6 +123,29 @@ def test_an_engine_that_dies_is_reported_with_its_log_and_the_rest_is_ended(
         up(misbehaving(settings, "die"), progress)
     assert dict.fromkeys(("prefill", "decode", "router"), False) == alive(settings)
     assert [] == working_in(lab_directory(settings.name, settings.data))
+
+
+def test_a_pair_whose_engine_lost_a_port_is_started_again(
+    settings: PairSettings, progress: Progress, tmp_path: Path
+) -> None:
+    """The engine chooses its inner ports itself: nothing is wrong with the pair, and nobody has to look."""
+    state = up(misbehaving(settings, f"port {tmp_path / 'once'}"), progress)
+    try:
+        assert dict.fromkeys(("prefill", "decode", "router"), True) == alive(settings)
+        assert [] != list((state.directory / "earlier").iterdir())
+    finally:
+        down(settings.name, settings.data, progress)
+    assert [] == working_in(state.directory)
+
+
+def test_a_pair_that_loses_ports_again_and_again_is_given_up(
+    settings: PairSettings, progress: Progress
+) -> None:
+    """Then something is wrong on this machine, and the log says what."""
+    with pytest.raises(PortTakenError, match="EADDRINUSE"):
+        up(misbehaving(settings, "port"), progress)
+    assert STARTS == 1 + progress.steps.count("An engine found a port of its own taken: once more")
+    assert dict.fromkeys(("prefill", "decode", "router"), False) == alive(settings)
 
 
 def test_engines_that_never_answer_are_given_up(settings: PairSettings, progress: Progress) -> None:
