@@ -247,7 +247,9 @@ def test_a_state_file_of_processes_long_gone_ends_nothing(settings: PairSettings
     state = up(settings, progress)
     down(settings.name, settings.data, progress)
     file = state.directory / STATE_FILE
-    ours = [msgspec.structs.replace(own, pid=os.getpid()) for own in state.processes]
+    # Long gone: younger than this very process they would be taken for it, and it would be ended.
+    then = psutil.Process().create_time() - 3600
+    ours = [msgspec.structs.replace(own, pid=os.getpid(), created_seconds=then) for own in state.processes]
     file.write_bytes(msgspec.json.encode(msgspec.structs.replace(state, processes=ours)))
     assert [] == [one for own in ours for one in members(own, state.directory)]
     assert 0 == down(settings.name, settings.data, progress)
