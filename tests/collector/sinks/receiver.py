@@ -15,6 +15,10 @@ class Receiver:
     def __init__(self) -> None:
         self.url = ""
         self.status = 200
+        self.code = ""
+        """Over gRPC: name of the status code to refuse with; empty to take everything."""
+        self.most_events = 1_000_000
+        """Requests with more events are too large."""
         self.requests = 0
         self.records: list[tuple[dict[str, Any], Any]] = []
 
@@ -28,6 +32,11 @@ class Receiver:
     def ids(self) -> list[str]:
         """Ids of the events, in order of arrival."""
         return [attributes(record.attributes)["falseok.id"] for _, record in self.records]
+
+
+def count(request: Any) -> int:
+    """Log records of a request."""
+    return sum(len(scope.log_records) for resource in request.resource_logs for scope in resource.scope_logs)
 
 
 def attributes(pairs: Any) -> dict[str, Any]:
@@ -59,11 +68,12 @@ def http_receiver(port: int = 0) -> Iterator[Receiver]:
             if self.headers.get("content-encoding") == "gzip":
                 body = gzip.decompress(body)
             receiver.requests += 1
-            if receiver.status == 200:
-                request = messages.ExportLogsServiceRequest()
-                request.ParseFromString(body)
+            request = messages.ExportLogsServiceRequest()
+            request.ParseFromString(body)
+            status = 413 if count(request) > receiver.most_events else receiver.status
+            if status == 200:
                 receiver.take(request)
-            self.send_response(receiver.status)
+            self.send_response(status)
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -84,8 +94,8 @@ def http_receiver(port: int = 0) -> Iterator[Receiver]:
 
 
 @contextmanager
-def grpc_receiver() -> Iterator[Receiver]:
-    """The same over gRPC."""
+def grpc_receiver(*options: tuple[str, int]) -> Iterator[Receiver]:
+    """The same over gRPC, with options of the server."""
     import grpc  # noqa: PLC0415 - extra `otlp`
     from opentelemetry.proto.collector.logs.v1 import (  # noqa: PLC0415 - as above
         logs_service_pb2,
@@ -99,10 +109,12 @@ def grpc_receiver() -> Iterator[Receiver]:
     class Service(generated.LogsServiceServicer):  # type: ignore[misc] # generated code has no types
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the name in the protocol
             receiver.requests += 1
+            if receiver.code:
+                context.abort(grpc.StatusCode[receiver.code], "as the test wants it")
             receiver.take(request)
             return messages.ExportLogsServiceResponse()
 
-    server = grpc.server(ThreadPoolExecutor(max_workers=2))
+    server = grpc.server(ThreadPoolExecutor(max_workers=2), options=options)
     generated.add_LogsServiceServicer_to_server(Service(), server)
     receiver.url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()

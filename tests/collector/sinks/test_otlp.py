@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from falseok_collector.attributes import EngineConfig, KvGroup, KvOffer, SchedPr
 from falseok_collector.emitter import Emitter
 from falseok_collector.events import decode
 from falseok_collector.settings import Settings
-from falseok_collector.sinks.otlp import OtlpExport, OtlpSink, modules, protocol
+from falseok_collector.sinks.otlp import EXPORT_EVENTS, OtlpExport, OtlpSink, Outcome, modules, protocol
 
 EVENT = b'{"v":1,"id":"boot-1","ts":1,"mono":1,"boot":"boot","seq":1,"name":"sched.preempt","origin":"hook"}'
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -176,6 +176,114 @@ def test_a_batch_that_is_refused_for_good_is_lost_and_counted(
     ] == swallowed_errors
 
 
+def event(number: int) -> bytes:
+    """A line with that id."""
+    return EVENT.replace(b"boot-1", b"boot-%d" % number)
+
+
+@pytest.mark.parametrize("most_events", [1, 100, EXPORT_EVENTS])
+def test_a_request_that_is_too_large_is_halved_until_it_fits(receiver: Receiver, most_events: int) -> None:
+    """Nothing is lost when a receiver takes less at once than we would send, and order stays."""
+    receiver.most_events = most_events
+    sink = OtlpSink("boot")
+    sink.write([event(number) for number in range(300)])
+    assert [f"boot-{number}" for number in range(300)] == receiver.ids()
+    assert (300, 0) == (sink.counts.sent, sink.counts.lost)
+    sink.close()
+
+
+def test_an_event_that_is_too_large_alone_is_lost_and_the_others_are_not(
+    receiver: Receiver, swallowed_errors: list[str]
+) -> None:
+    """Only what can never be taken goes."""
+    receiver.most_events = 0
+    sink = OtlpSink("boot")
+    sink.write([event(1), event(2)])
+    receiver.most_events = 9
+    sink.write([event(3)])
+    assert (["boot-3"], 1, 2) == (receiver.ids(), sink.counts.sent, sink.counts.lost)
+    assert [
+        "falseok: the OTLP receiver refuses events for good; they are lost and counted"
+    ] == swallowed_errors
+    sink.close()
+
+
+@pytest.fixture
+def over_grpc(monkeypatch: pytest.MonkeyPatch) -> Callable[[Receiver], OtlpSink]:
+    """Makes a sink that speaks gRPC to a receiver."""
+
+    def sink_for(receiver: Receiver) -> OtlpSink:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
+        return OtlpSink("boot")
+
+    return sink_for
+
+
+@pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "UNAUTHENTICATED", "UNIMPLEMENTED"])
+def test_grpc_a_batch_that_is_refused_for_good_is_lost_and_counted(
+    over_grpc: Callable[[Receiver], OtlpSink], code: str, swallowed_errors: list[str]
+) -> None:
+    """As over HTTP: what follows does not wait behind it."""
+    with grpc_receiver() as receiver:
+        sink = over_grpc(receiver)
+        receiver.code = code
+        sink.write([event(1), event(2)])
+        receiver.code = ""
+        sink.write([event(3)])
+        assert (["boot-3"], 1, 2) == (receiver.ids(), sink.counts.sent, sink.counts.lost)
+        sink.close()
+    assert [
+        "falseok: the OTLP receiver refuses events for good; they are lost and counted"
+    ] == swallowed_errors
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "INTERNAL", "RESOURCE_EXHAUSTED"])
+def test_grpc_a_receiver_in_trouble_is_offered_the_batch_again(
+    over_grpc: Callable[[Receiver], OtlpSink], code: str
+) -> None:
+    """Nothing of it is lost."""
+    with grpc_receiver() as receiver:
+        sink = over_grpc(receiver)
+        receiver.code = code
+        lines = [event(1), event(2)]
+        with pytest.raises(ConnectionError):
+            sink.write(lines)
+        receiver.code = ""
+        sink.write(lines)
+        assert (["boot-1", "boot-2"], 2, 0) == (receiver.ids(), sink.counts.sent, sink.counts.lost)
+        sink.close()
+
+
+def test_grpc_a_refusal_is_noticed_after_the_exporter_has_connected_anew(
+    over_grpc: Callable[[Receiver], OtlpSink], swallowed_errors: list[str]
+) -> None:
+    """It makes itself a new channel when the receiver was away."""
+    with grpc_receiver() as receiver:
+        sink = over_grpc(receiver)
+        receiver.code = "UNAVAILABLE"
+        with pytest.raises(ConnectionError):
+            sink.write([event(1)])
+        receiver.code = "INVALID_ARGUMENT"
+        sink.write([event(1)])
+        assert 1 == sink.counts.lost
+        sink.close()
+    assert 1 == len(swallowed_errors)
+
+
+def test_grpc_a_request_that_is_too_large_is_halved_until_it_fits(
+    over_grpc: Callable[[Receiver], OtlpSink],
+) -> None:
+    """The server says so with a code that may mean other things too."""
+    with grpc_receiver(("grpc.max_receive_message_length", 4_096)) as receiver:
+        sink = over_grpc(receiver)
+        sink.write([event(number) for number in range(300)])
+        assert [f"boot-{number}" for number in range(300)] == receiver.ids()
+        assert (300, 0) == (sink.counts.sent, sink.counts.lost)
+        sink.close()
+
+
 def test_a_dead_receiver_does_not_delay_the_end(
     monkeypatch: pytest.MonkeyPatch, swallowed_errors: list[str]
 ) -> None:
@@ -237,7 +345,7 @@ def test_the_sinks_own_requests_are_not_traced(receiver: Receiver, monkeypatch: 
         return take(batch)
 
     monkeypatch.setattr(export._exporter, "export", look)
-    assert export.send([EVENT])
+    assert Outcome.TAKEN is export.send([EVENT])
     assert ([True], None) == (seen, context.get_value(context._SUPPRESS_INSTRUMENTATION_KEY))
     export.shutdown()
 
