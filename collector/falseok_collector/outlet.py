@@ -1,7 +1,8 @@
 """One sink with its own bounded queue and its own thread, so that a sink in trouble holds up nobody else.
 
 The sender thread hands lines over in constant time. Nothing that goes wrong in the sink ends the thread: what is
-refused waits and is offered again, what does not fit is counted as lost.
+refused waits and is offered again, what does not fit is counted as lost. Trouble of the outside world (`OSError`) may
+last for ever; any other error is a defect that will not pass, of the sink or of a line, and costs the lines at fault.
 """
 
 import logging
@@ -12,6 +13,7 @@ from collections import deque
 
 from falseok_collector.attributes import SinkState
 from falseok_collector.sinks import Condition, Sink
+from falseok_collector.telling import told_without_text
 from falseok_collector.thread_name import show_thread_name
 
 logger = logging.getLogger("falseok")
@@ -22,6 +24,8 @@ QUEUE_BYTES = 32 * 1024**2
 """Most bytes of lines that wait for one sink; with the events' own bound the smaller one counts."""
 RETRY_SECONDS_MAX = 5.0
 """Longest pause before a sink in trouble is tried again."""
+DEFECT_ATTEMPTS = 3
+"""How often a batch is offered to a sink that raises anything but `OSError`, before it is taken apart."""
 _HURRIED_SECONDS = 0.05
 
 
@@ -34,7 +38,7 @@ class Outlet:
     def __init__(self, sink: Sink, *, queue_events: int, retry_seconds: float) -> None:
         self.sink = sink
         self.refused = 0
-        """Events lost because the queue was full."""
+        """Events lost because the queue was full, or because the sink has no way to take them."""
         self.errors = 0
         """Writes the sink refused."""
         self._queue_events = queue_events
@@ -45,6 +49,7 @@ class Outlet:
         self._batch: list[bytes] = []
         self._retry_at = 0.0
         self._delay = 0.0
+        self._defects = 0
         self._last_error = ""
         self._wanted = threading.Condition()
         self._hurried = False
@@ -154,16 +159,34 @@ class Outlet:
             self.sink.write(self._batch)
         except Exception as error:  # noqa: BLE001 - nothing a sink raises may end its thread
             self._in_trouble(error, now)
+            self._defects = 0 if isinstance(error, OSError) else self._defects + 1
+            if self._defects >= DEFECT_ATTEMPTS:
+                self._take_apart()
             return False
         if self._delay:
             logger.warning("falseok: the %s sink writes again", self.sink.name)
         self._retry_at = self._delay = 0.0
+        self._defects = 0
         self._failed_hurried = False
+        self._done_with_batch()
+        return True
+
+    def _done_with_batch(self) -> None:
         with self._wanted:
             self._events -= len(self._batch)
             self._bytes -= sum(map(len, self._batch))
         self._batch = []
-        return True
+
+    def _take_apart(self) -> None:
+        """Go on with half of the batch, until the line is found that the sink has no way to take; that one is lost."""
+        if len(self._batch) > 1:
+            middle = len(self._batch) // 2
+            with self._wanted:
+                self._queue.appendleft(self._batch[middle:])
+            self._batch = self._batch[:middle]
+            return
+        self.refused += 1
+        self._done_with_batch()
 
     def _in_trouble(self, error: Exception, now: float) -> None:
         self._failed(error)
@@ -171,8 +194,7 @@ class Outlet:
             logger.warning(
                 "falseok: the %s sink cannot write, events wait in memory: %s",
                 self.sink.name,
-                error,
-                exc_info=not isinstance(error, OSError),
+                told_without_text(error),
             )
         delay = min(max(self._delay * 2, self._retry_seconds), RETRY_SECONDS_MAX)
         self._failed_hurried = self._hurried

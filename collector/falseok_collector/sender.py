@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from falseok_collector.outlet import BATCH_EVENTS, Outlet
 from falseok_collector.ring import Record, Ring
+from falseok_collector.telling import told_without_text
 
 logger = logging.getLogger("falseok")
 
@@ -96,16 +97,18 @@ class Sender:
     def _line(self, record: Record) -> bytes:
         try:
             return self._encode(record)
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - one event that cannot be encoded must not cost the others
             self.encode_errors += 1
             if self.encode_errors == 1:
-                logger.warning("falseok: an event could not be encoded and is lost", exc_info=True)
+                logger.warning(
+                    "falseok: an event could not be encoded and is lost: %s", told_without_text(error)
+                )
             return b""
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - nothing may end the only thread that sends
             self.errors += 1
             if self.errors == 1:
-                logger.warning("falseok: the sender failed and goes on", exc_info=True)
+                logger.warning("falseok: the sender failed and goes on: %s", told_without_text(error))

@@ -4,6 +4,7 @@ import math
 import threading
 from itertools import pairwise
 
+import pytest
 from tests.collector.blocked import BlockedSink
 from tests.collector.waiting import until
 
@@ -41,7 +42,7 @@ def test_lines_refused_are_offered_again_in_order(swallowed_errors: list[str]) -
     """A sink in trouble costs nothing but time."""
     sink = BlockedSink()
     outlet = outlet_of(sink)
-    sink.error = OSError("no space left on device")
+    sink.error = OSError(28, "no space left on device")
     outlet.offer(lines(1, 3))
     assert 0.1 == outlet.step(0.0)
     outlet.offer(lines(4, 6))
@@ -92,6 +93,53 @@ def test_a_new_trouble_starts_with_a_short_pause_again(swallowed_errors: list[st
     outlet.step(200.1)
     assert offers + 1 == sink.offers
     assert 5 == len(swallowed_errors)
+
+
+class PickySink(MemorySink):
+    """A sink with a defect: it has no way to take some lines."""
+
+    def __init__(self, poison: set[bytes]) -> None:
+        super().__init__()
+        self.poison = poison
+
+    def write(self, lines: list[bytes]) -> None:
+        """All or none."""
+        if self.poison.intersection(lines):
+            raise TypeError("user:private@host")
+        super().write(lines)
+
+
+@pytest.mark.parametrize("poison", [{5}, {1, 1_500}, {1_500, 1_501, 4_000}], ids=str)
+def test_a_line_that_a_sink_has_no_way_to_take_costs_only_itself(
+    poison: set[int], swallowed_errors: list[str]
+) -> None:
+    """A defect will not pass: the others are not held up for ever, arrive in order, and the loss is counted."""
+    sink = PickySink({b"%d" % number for number in poison})
+    outlet = outlet_of(sink)
+    outlet.offer(lines(1, 4_000))
+    now = 0.0
+    for _ in range(1_000):
+        now += RETRY_SECONDS_MAX
+        outlet.step(now)
+    assert [b"%d" % number for number in range(1, 4_001) if number not in poison] == sink.lines
+    assert (len(poison), 10_000, 0) == (outlet.refused, outlet.room(), outlet.state().events_waiting)
+    assert not [told for told in swallowed_errors if "private" in told]
+
+
+def test_trouble_of_the_outside_world_is_never_taken_for_a_defect(swallowed_errors: list[str]) -> None:
+    """However long a disk is full or a receiver away, what waits is written in the end."""
+    sink = BlockedSink()
+    outlet = outlet_of(sink)
+    outlet.offer(lines(1, 3))
+    now = 0.0
+    for error in [TypeError(), OSError("gone")] * 100:
+        sink.error = error
+        now += RETRY_SECONDS_MAX
+        outlet.step(now)
+    sink.error = None
+    outlet.step(now + RETRY_SECONDS_MAX)
+    assert (lines(1, 3), 0) == (sink.lines, outlet.refused)
+    assert 2 == len(swallowed_errors)
 
 
 def test_when_the_process_ends_a_sink_in_trouble_is_tried_at_once(swallowed_errors: list[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import wrapt
 
 from falseok_collector.attributes import HookState
+from falseok_collector.telling import told
 
 logger = logging.getLogger("falseok")
 
@@ -204,17 +205,6 @@ class Probe:
                 self._finally(call)
             except Exception as error:  # noqa: BLE001 - as in `observe`
                 self.count_error(error)
-
-
-def told(error: BaseException) -> str:
-    """An error of ours as it may leave the process: a failed conversion would quote the text it could not convert."""
-    if not isinstance(error, UnicodeError | ValueError):
-        return repr(error)[:500]
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    where = f" in {last.tb_frame.f_code.co_name}, line {last.tb_lineno}" if last is not None else ""
-    return f"{type(error).__name__}{where}"
 
 
 _ABSENT = object()

@@ -7,6 +7,7 @@ and counted; one that is too large for it is halved until it fits.
 """
 
 import contextlib
+import errno
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -96,7 +97,7 @@ class OtlpSink(Sink):
             outcome = self._export.send(part)
             self._in_trouble = outcome is Outcome.AWAY
             if self._in_trouble:
-                raise ConnectionError("the OTLP receiver does not take events")
+                raise ConnectionError(errno.EIO, "the OTLP receiver does not take events")
             if outcome is Outcome.TOO_LARGE and len(part) > 1:
                 size = len(part) // 2
                 continue
