@@ -6,7 +6,8 @@
 
 Settings are the collector's (`FALSEOK_*`). Events start when the application starts up, or with the first request.
 In a process of vLLM where the plug-in runs, its emitter is used, and what the plug-in's own hook sees already is not
-told twice. Nothing of ours reaches the application: what fails here is swallowed and reported once.
+told twice. Nothing of ours reaches the application: what fails here is swallowed and reported once, and when it keeps
+failing, or the start fails, requests are passed straight on.
 """
 
 import logging
@@ -36,21 +37,32 @@ class FalseOKMiddleware:
         """Wrap `app`. `emitter` is for processes that have one of their own; else one is made when it is needed."""
         self._app = app
         self._given = emitter
-        self._probe = Probe("middleware.application", "asgi", report=_report)
+        # One for each thing that may fail on its own: a success of one must not excuse the failures of another.
+        self._starting, self._watching, self._telling = map(_probe, ("start", "watch", "tell"))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: tap.Receive, send: tap.Send) -> None:
         """Serve. Raises only what the application raises."""
         kind = scope["type"]
         if kind == "lifespan":
-            self._probe.observe(self._voice)
-        if kind != "http" or scope.get("path") not in tap.TAPPED_PATHS or tap.CURRENT.get() is not None:
+            self._starting.observe(self._voice)
+        off = self._watching.state != "active" or self._telling.state != "active"
+        if (
+            off
+            or kind != "http"
+            or scope.get("path") not in tap.TAPPED_PATHS
+            or tap.CURRENT.get() is not None
+        ):
             await self._app(scope, receive, send)
             return
-        voice = self._probe.observe(self._voice)
+        voice = self._starting.observe(self._voice)
         if voice is None:
             await self._app(scope, receive, send)
             return
-        await tap.watch(self._app, scope, receive, send, guard=self._probe.observe, done=voice.tell)
+
+        def tell(exchange: tap.Exchange) -> None:
+            self._telling.observe(voice.tell, exchange)
+
+        await tap.watch(self._app, scope, receive, send, guard=self._watching.observe, done=tell)
 
     def _voice(self) -> "Voice | None":
         return voice_of_process(self._given)
@@ -83,10 +95,14 @@ _own: dict[tuple[int, int], Voice | None] = {}
 
 
 def voice_of_process(given: Emitter | None = None) -> Voice | None:
-    """The one voice of this process, started; None where the collector is off."""
+    """The one voice of this process, started; None where the collector is off, or could not be started.
+
+    Raises what the first start raises; later calls do not try again.
+    """
     key = (os.getpid(), id(given))
     with _lock:
         if key not in _own:
+            _own[key] = None
             _own[key] = _new_voice(given)
         return _own[key]
 
@@ -108,6 +124,12 @@ def _new_voice(given: Emitter | None) -> Voice | None:
     emitter.process = ROUTER
     emitter.start()
     return Voice(emitter, ROUTER)
+
+
+def _probe(part: str) -> Probe:
+    probe = Probe(f"middleware.{part}", "asgi", report=_report)
+    probe.begin()
+    return probe
 
 
 def _report(hook: str, target: str, reason: str, detail: str) -> None:

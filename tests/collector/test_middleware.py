@@ -27,7 +27,7 @@ from falseok_collector.deferred import Deferred
 from falseok_collector.emitter import Emitter
 from falseok_collector.events import decode
 from falseok_collector.hashing import KeyedHash
-from falseok_collector.hooks.probe import Probe
+from falseok_collector.hooks.probe import ERRORS_IN_A_ROW, Probe
 from falseok_collector.middleware import FalseOKMiddleware
 from falseok_collector.ring import Record
 from falseok_collector.settings import Settings
@@ -145,6 +145,41 @@ def test_beside_the_plug_in_its_emitter_is_used(monkeypatch: pytest.MonkeyPatch,
     ask(FalseOKMiddleware(Starlette(routes=ROUTES)))
     ((_, told),) = emitter.told()
     assert ("", "api_server") == (told.observer, emitter.process)
+
+
+def test_when_observing_keeps_failing_requests_are_passed_straight_on(
+    emitter: Silent, monkeypatch: pytest.MonkeyPatch, swallowed_errors: list[str]
+) -> None:
+    """As every hook, it switches itself off; clients notice nothing, and the log says so once."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("our trouble")
+
+    monkeypatch.setattr(emitter, "emit", fail)
+    app = FalseOKMiddleware(Starlette(routes=ROUTES), emitter)
+    answers = [ask(app).json() for _ in range(ERRORS_IN_A_ROW + 5)]
+    assert [chat()] * (ERRORS_IN_A_ROW + 5) == answers
+    monkeypatch.setattr(tap, "watch", fail)
+    assert chat() == ask(app).json()
+    assert [False, False, True] == ["switched off after 10 errors" in told for told in swallowed_errors]
+
+
+def test_a_start_that_fails_is_tried_once(
+    monkeypatch: pytest.MonkeyPatch, swallowed_errors: list[str]
+) -> None:
+    """No new emitter with every request."""
+    starts: list[Settings] = []
+
+    def fail(settings: Settings) -> Emitter:
+        starts.append(settings)
+        raise OSError("can't start new thread")
+
+    monkeypatch.setattr(middleware, "_own", {})
+    monkeypatch.setattr(middleware, "Emitter", fail)
+    app = FalseOKMiddleware(Starlette(routes=ROUTES))
+    assert [chat()] * 3 == [ask(app).json() for _ in range(3)]
+    assert 1 == len(starts)
+    assert 2 == len(swallowed_errors)
 
 
 def ask(app: Any) -> httpx.Response:

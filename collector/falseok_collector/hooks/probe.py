@@ -132,6 +132,10 @@ class Probe:
         self.state = "active"
         return True
 
+    def begin(self) -> None:
+        """Observe without wrapping anything, for middleware, which is called anyway and looks at `state` itself."""
+        self.state = "active"
+
     def uninstall(self) -> None:
         """Put the original back, by identity."""
         if self._restore is not None:
