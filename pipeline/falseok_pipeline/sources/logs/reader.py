@@ -19,6 +19,8 @@ from falseok_pipeline.sources.logs.wrapping import Unwrapped, unwrap
 
 _UVICORN = re.compile(r"\s*(?:INFO|WARNING|ERROR):\s")
 _HEAD_BYTES = 4_096
+MAX_SERVERS = 1_000
+"""Pods, containers or services that one log is believed to hold; lines of further ones mean nothing, and are counted so."""
 _KEPT_BYTES = 65_536
 """How much of a line without end goes into its dead letter."""
 
@@ -128,10 +130,10 @@ class LogReader:
         self._numbering.end()
         told(file, file.size_bytes())
 
-    def server(self, source: str) -> Server:
-        """The server whose lines come from this pod or container."""
+    def server(self, source: str) -> Server | None:
+        """The server whose lines come from this pod or container; None when there are too many."""
         found = self.servers.get(source)
-        if found is None:
+        if found is None and len(self.servers) < MAX_SERVERS:
             named = sha256(f"{self._fallback}{source}".encode()).hexdigest()[:12]
             found = self.servers[source] = Server(self.role, f"log-{self.role}-{named}", self._add)
         return found
@@ -153,6 +155,7 @@ class _Pass:
         self._counts = report.counts
         self._clock = clock
         self._parts: dict[str, _Parts] = {}
+        self._services: set[str] = set()
 
     def line(self, raw: RawLine) -> None:
         """The next line."""
@@ -163,7 +166,7 @@ class _Pass:
         text = raw.data.decode("utf-8", "replace")
         if "\0" in text:
             text = text.replace("\0", "")
-        unwrapped = unwrap(text)
+        unwrapped = unwrap(text, self._services)
         parts = self._parts.get(unwrapped.source)
         if unwrapped.partial or parts is not None:
             self._part(raw, unwrapped, parts)
@@ -204,6 +207,12 @@ class _Pass:
     def _whole(self, raw: RawLine, unwrapped: Unwrapped, lines: int) -> None:
         """Judge one line, which the runtime may have cut into several."""
         server = self._reader.server(unwrapped.source)
+        if server is not None:
+            self._judge(server, raw, unwrapped, lines)
+        else:
+            self._counts.meaningless["too_many_sources"] += lines
+
+    def _judge(self, server: Server, raw: RawLine, unwrapped: Unwrapped, lines: int) -> None:
         text = unwrapped.text
         if not server.waiting and not templates.could_mean(text) and not text.startswith("{"):
             told = level_and_stamp(text)

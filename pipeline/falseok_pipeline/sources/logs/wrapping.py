@@ -12,8 +12,14 @@ _CRI = re.compile(rf"({_ISO}) (?:stdout|stderr) ([FP])(?:\s|$)")
 _KUBECTL_STAMP = re.compile(rf"({_ISO}) ")
 _POD = re.compile(r"\[(pod/[^\]\s]+)\] ")
 _COMPOSE = re.compile(r"([A-Za-z0-9][\w.-]*) +\| ")
+_LOG_LINE = re.compile(
+    rf"(?:{_ISO} )?(?:\x1b\[[0-9;]*m)*(?:\(\w[\w ]* pid=\d+\)|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b|\{{\")"
+)
+"""How a line of vLLM, of uvicorn or of a JSON logger begins."""
 _JOURNAL = re.compile(rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|({_ISO})) (\S+) ([\w@.:\\/-]+)\[\d+\]: ")
 _MAX_LAYERS = 5
+_MAX_SERVICES = 64
+"""Services of Docker Compose that one file is believed to hold."""
 
 
 class _DockerLine(msgspec.Struct):
@@ -38,14 +44,18 @@ class Unwrapped:
     """The runtime cut the line: the next one of this source goes on with it."""
 
 
-def unwrap(text: str) -> Unwrapped:
-    """The line without its wrappings, outermost first. Never raises; what is not recognised stays."""
+def unwrap(text: str, services: set[str] | None = None) -> Unwrapped:
+    """The line without its wrappings, outermost first. Never raises; what is not recognised stays.
+
+    `name | …` is how Docker Compose marks a service, but also how a table or a progress bar looks: it counts when a log
+    line follows, or when the name is among `services`, where those found so are kept for the next lines of the file.
+    """
     if text.startswith("(") and "\x1b" not in text:
         return Unwrapped(text.rstrip("\r"))  # the usual case: a vLLM process writes into the file itself
-    return _unwrap(text)
+    return _unwrap(text, set() if services is None else services)
 
 
-def _unwrap(text: str) -> Unwrapped:
+def _unwrap(text: str, services: set[str]) -> Unwrapped:
     stamp: int | None = None
     source = ""
     partial = False
@@ -67,13 +77,23 @@ def _unwrap(text: str) -> Unwrapped:
         elif (first.isupper() or first.isdigit()) and (journal := _JOURNAL.match(text)):
             stamp = micros_of(journal.group(1) or "") or stamp
             source, text = f"{journal.group(2)}/{journal.group(3)}", text[journal.end() :]
-        elif first.isalnum() and (compose := _COMPOSE.match(text)):
+        elif first.isalnum() and (compose := _COMPOSE.match(text)) and _is_service(compose, services):
             source, text = compose.group(1), text[compose.end() :]
         else:
             break
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     return Unwrapped(text.rstrip("\r"), stamp, source, partial)
+
+
+def _is_service(found: re.Match[str], services: set[str]) -> bool:
+    name = found.group(1)
+    if name in services:
+        return True
+    if len(services) >= _MAX_SERVICES or not _LOG_LINE.match(found.string, found.end()):
+        return False
+    services.add(name)
+    return True
 
 
 def micros_of(iso: str) -> int | None:

@@ -33,11 +33,55 @@ DOCKER = msgspec.json.encode({"log": f"{PLAIN}\n", "stream": "stderr", "time": S
         (f"Nov 30 21:35:13 node-1 vllm[4242]: {PLAIN}", None, "node-1/vllm"),
         (f"2026-11-30T21:35:13.123456+00:00 node-1 vllm-decode[4242]: {PLAIN}", MICROS, "node-1/vllm-decode"),
         (f"decode-1  | {PLAIN}", None, "decode-1"),
+        (f"decode  | {STAMP} {PLAIN}", MICROS, "decode"),
+        (f"decode-1  | {COLOURED}", None, "decode-1"),
     ],
 )
 def test_every_wrapping_comes_off(wrapped: str, stamp: int | None, source: str) -> None:
     """Text, time and source are what was meant."""
     assert Unwrapped(PLAIN, stamp, source) == unwrap(wrapped)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step | loss | lr",
+        "loading 5 | 7",
+        "rank0 | 12.3 GiB | ok",
+        "NIXL transfer failure: a | Context: {}",
+        "a | ",
+    ],
+)
+def test_a_bar_in_a_line_names_no_service(text: str) -> None:
+    """Tables and progress bars look like Docker Compose's marks."""
+    assert Unwrapped(text) == unwrap(text, set())
+
+
+def test_a_service_once_seen_keeps_all_its_lines() -> None:
+    """The lines of a traceback do not look like log lines."""
+    services: set[str] = set()
+    unwrap(f"decode  | {PLAIN}", services)
+    assert Unwrapped('  File "x.py", line 1', None, "decode") == unwrap(
+        'decode  |   File "x.py", line 1', services
+    )
+    assert {"decode"} == services
+
+
+def test_a_file_is_not_believed_to_hold_any_number_of_services() -> None:
+    """Whoever can write into a log could make us remember for ever."""
+    services: set[str] = set()
+    sources = {unwrap(f"name-{number} | {PLAIN}", services).source for number in range(500)}
+    assert 64 == len(services)
+    assert 65 == len(sources)
+
+
+def test_servers_of_a_log_are_bounded_and_what_is_passed_over_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line is lost silently."""
+    monkeypatch.setattr("falseok_pipeline.sources.logs.reader.MAX_SERVERS", 3)
+    read, _ = read_lines(tmp_path, prefill=[f"[pod/p-{number}/vllm] {PLAIN}" for number in range(5)])
+    assert (5, 2) == (read.counts.lines, read.counts.meaningless["too_many_sources"])
 
 
 @pytest.mark.parametrize(
