@@ -108,7 +108,11 @@ class Emitter:
         multiprocessing_util.Finalize(None, self.close, exitpriority=100)
 
     def close(self) -> None:
-        """Say goodbye, write what is queued (for at most a few seconds) and stop the thread."""
+        """Say goodbye, write what is queued (for at most a few seconds) and stop the thread.
+
+        What is emitted afterwards only counts as dropped in `ring.dropped`; no heartbeat is left to tell it, but
+        `engine.exit` says that the process had ended by then.
+        """
         thread = self._thread
         if thread is None or self._stopping.is_set():
             return
@@ -117,6 +121,7 @@ class Emitter:
         )
         self._stopping.set()
         thread.join(_CLOSE_SECONDS)
+        self.ring.close()
 
     def ended_by(self, error: BaseException) -> None:
         """The process's loop ended by an exception; leaving on purpose (`SystemExit`, Ctrl-C) still is a clean end."""

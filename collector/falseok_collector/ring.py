@@ -48,6 +48,10 @@ class Ring:
         self._records.append(record)
         return True
 
+    def close(self) -> None:
+        """Refuse what is appended from now on: nobody will take it. What is in the ring stays."""
+        self._capacity = 0
+
     def take(self, most: int) -> list[Record]:
         """Remove and return up to `most` records, oldest first. Only the sender thread calls this."""
         taken: list[Record] = []

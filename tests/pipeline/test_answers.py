@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.pipeline.stories import Fleet, Story, corrupt, healthy
 
-from falseok_collector.attributes import ApiResponse
+from falseok_collector.attributes import ApiResponse, SchedAdmit, SchedFinish
 from falseok_pipeline.embedded import EmbeddedStore
 
 
@@ -22,6 +22,20 @@ def choice(fleet: Fleet, index: int, tell: Callable[[Fleet, int], list[bytes]]) 
     return [line.replace(whole, choice_id) for line in tell(fleet, 1) if b"remote_prefill" not in line]
 
 
+def answer(fleet: Fleet, engine_request_ids: list[str], kv_transfer_in: str = "remote_prefill") -> bytes:
+    """What the client got for all of them."""
+    response = ApiResponse(
+        http_status=200,
+        choices=len(engine_request_ids),
+        completion_tokens=32,
+        engine_request_ids=engine_request_ids,
+        kv_transfer_in=kv_transfer_in,
+    )
+    return fleet.decode.api.emit(
+        fleet.tick(), response, external_id="req-1", request_id=engine_request_ids[0]
+    )
+
+
 @pytest.mark.parametrize("answered", [True, False], ids=["answered", "no response seen"])
 def test_the_worst_choice_judges_the_answer(store: EmbeddedStore, *, answered: bool) -> None:
     """With `n`, the client got one answer: one row, corrupt when one choice is, with both engine requests named."""
@@ -29,14 +43,7 @@ def test_the_worst_choice_judges_the_answer(store: EmbeddedStore, *, answered: b
     lines = [*fleet.configs(), *choice(fleet, 0, healthy), *choice(fleet, 1, corrupt)]
     both = [f"{index}_chatcmpl-req-1-bbbbbbbb" for index in (0, 1)]
     if answered:
-        answer = ApiResponse(
-            http_status=200,
-            choices=2,
-            completion_tokens=32,
-            engine_request_ids=both,
-            kv_transfer_in="remote_prefill",
-        )
-        lines.append(fleet.decode.api.emit(fleet.tick(), answer, external_id="req-1", request_id=both[0]))
+        lines.append(answer(fleet, both))
     rows = judged(store, lines, "request_id, verdict, reason, children, engine_request_ids")
     assert [
         {
@@ -47,6 +54,45 @@ def test_the_worst_choice_judges_the_answer(store: EmbeddedStore, *, answered: b
             "engine_request_ids": both,
         }
     ] == rows
+
+
+def local(fleet: Fleet, number: int) -> list[bytes]:
+    """An engine request that asked for no remote KV."""
+    story = Story(fleet, number)
+    story.decode_event(fleet.decode.core, SchedAdmit(leg="local", prompt_tokens=9), transfer_id="")
+    story.decode_event(fleet.decode.core, SchedFinish(leg="local", output_tokens=4), transfer_id="")
+    return story.lines
+
+
+def unseen(fleet: Fleet, number: int) -> list[bytes]:
+    """A decode request of which only the admission was seen."""
+    story = Story(fleet, number)
+    story.admit()
+    return story.lines
+
+
+@pytest.mark.parametrize(
+    ("choices", "expected"),
+    [
+        ((local, unseen), "unobserved"),
+        ((unseen, local), "unobserved"),
+        ((local, healthy), "local"),
+        ((healthy, unseen), "unobserved"),
+        ((unseen, local, corrupt), "corrupt"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "+".join(tell.__name__ for tell in value),
+)
+def test_a_choice_nobody_saw_outweighs_those_that_are_fine(
+    store: EmbeddedStore, choices: tuple[Callable[[Fleet, int], list[bytes]], ...], expected: str
+) -> None:
+    """Missing evidence is not health, nor is it "nothing was read"."""
+    fleet = Fleet()
+    told = [line for index, tell in enumerate(choices) for line in choice(fleet, index, tell)]
+    names = [f"{index}_chatcmpl-req-1-bbbbbbbb" for index in range(len(choices))]
+    told.append(answer(fleet, names, kv_transfer_in=""))
+    assert [{"verdict": expected, "children": len(choices)}] == judged(
+        store, [*fleet.configs(), *told], "verdict, children"
+    )
 
 
 def test_answers_of_one_client_id_stay_apart(store: EmbeddedStore) -> None:
