@@ -49,6 +49,8 @@ class KafkaSink(Sink):
             max_bytes=settings.spool_max_bytes,
             segment_bytes=settings.spool_segment_bytes,
         )
+        self._batch: list[bytes] = []
+        self._unsent: list[bytes] = []
         self._retry_at = 0.0
         self._delay = 0.0
         self._adopt_at = 0.0
@@ -57,12 +59,17 @@ class KafkaSink(Sink):
         self._hurried_until = math.inf
 
     def write(self, lines: list[bytes]) -> None:
-        """Deliver the lines, or keep them in the backlog. Raises `OSError` when even that fails."""
-        unsent = lines
+        """Deliver the lines, or keep them in the backlog; what of them was confirmed is not sent again with them.
+
+        Raises `OSError` when even that fails.
+        """
+        if lines is not self._batch:
+            self._batch, self._unsent = lines, lines
         if not self._backlog.waiting and self._connected():
-            unsent = self._deliver(lines)
-        if unsent:
-            self._backlog.write(unsent)
+            self._unsent = self._deliver(self._unsent)
+        if self._unsent:
+            self._backlog.write(self._unsent)
+        self._batch, self._unsent = [], []
         self._tell()
 
     def maintain(self) -> float:

@@ -135,6 +135,28 @@ def test_brokers_that_go_again_while_the_backlog_is_sent(tmp_path: Path, swallow
     assert swallowed_errors
 
 
+def test_without_a_disk_to_fall_back_to_what_was_confirmed_is_not_sent_again(
+    tmp_path: Path, swallowed_errors: list[str]
+) -> None:
+    """The same lines are offered until they are taken: only the rest of them is sent."""
+    cluster = Cluster()
+    cluster.confirm = 3
+    obstacle = tmp_path / "kafka"
+    obstacle.write_text("no directory")
+    sink = sink_of(cluster, tmp_path)
+    lines = numbered(1, 10)
+    for confirm in (3, 4):
+        cluster.up, cluster.confirm = True, confirm
+        with pytest.raises(OSError, match="kafka"):
+            sink.write(lines)
+    cluster.up, cluster.confirm = True, 10**9
+    sink.write(lines)
+    sink.write(numbered(11, 12))
+    assert (numbered(1, 12), 12) == (cluster.lines, sink.counts.sent)
+    assert swallowed_errors
+    sink.close()
+
+
 def test_in_a_hurry_nothing_is_connected_and_everything_is_kept(
     tmp_path: Path, swallowed_errors: list[str]
 ) -> None:
