@@ -264,7 +264,9 @@ def judged(result: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     ]
     if control := result.get("control_over_off"):
         rows += [(f"{name}, control/off", _shown(control[name]), "-", "-") for name in throughput]
-    dropped = result["collector"]["dropped"]
+    collector = result["collector"]
+    rows.append(("spool bytes an event", f"{collector['bytes'] / collector['events']:.0f}", "-", "-"))
+    dropped = collector["dropped"]
     rows.append(("events dropped", str(dropped), "0", "yes" if dropped == 0 else "no"))
     return rows
 

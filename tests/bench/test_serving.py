@@ -6,7 +6,7 @@ import pytest
 from bench.serving import judged
 
 
-def result(low: float, median: float, high: float, *, share: float) -> dict[str, Any]:
+def result(low: float, median: float, high: float, *, share: float, dropped: int = 0) -> dict[str, Any]:
     """A result whose ratios are all alike."""
     ratio = {"median": median, "low": low, "high": high}
     names = (
@@ -20,7 +20,7 @@ def result(low: float, median: float, high: float, *, share: float) -> dict[str,
         "on_over_off": ratios,
         "on_over_otlp": ratios,
         "collector_share": share,
-        "collector": {"dropped": 0},
+        "collector": {"events": 2, "bytes": 1_700, "dropped": dropped},
     }
 
 
@@ -48,3 +48,10 @@ def test_the_counted_share_has_a_budget_of_its_own(share: float, expected: str) 
     """More than one percent of the engines' processor time is a breach, whatever the rates say."""
     rows = {measure: holds for measure, _, _, holds in judged(result(1.0, 1.0, 1.0, share=share))}
     assert expected == rows["collector's counted share of processor time"]
+
+
+def test_a_dropped_event_is_a_breach_and_the_size_of_events_is_told() -> None:
+    """A collector that loses events at this load would be cheap for nothing."""
+    rows = {measure: row for measure, *row in judged(result(1.0, 1.0, 1.0, share=0.0, dropped=1))}
+    assert ["1", "0", "no"] == rows["events dropped"]
+    assert ["850", "-", "-"] == rows["spool bytes an event"]
