@@ -186,6 +186,7 @@ class Outlet:
             self._batch = self._batch[:middle]
             return
         self.refused += 1
+        self._defects = 0
         self._done_with_batch()
 
     def _in_trouble(self, error: Exception, now: float) -> None:

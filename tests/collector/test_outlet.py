@@ -10,7 +10,7 @@ from tests.collector.waiting import until
 
 from falseok_collector import outlet as outlet_module
 from falseok_collector.attributes import SinkState
-from falseok_collector.outlet import BATCH_EVENTS, RETRY_SECONDS_MAX, Outlet
+from falseok_collector.outlet import BATCH_EVENTS, DEFECT_ATTEMPTS, RETRY_SECONDS_MAX, Outlet
 from falseok_collector.sinks.memory import MemorySink
 
 
@@ -124,6 +124,27 @@ def test_a_line_that_a_sink_has_no_way_to_take_costs_only_itself(
     assert [b"%d" % number for number in range(1, 4_001) if number not in poison] == sink.lines
     assert (len(poison), 10_000, 0) == (outlet.refused, outlet.room(), outlet.state().events_waiting)
     assert not [told for told in swallowed_errors if "private" in told]
+
+
+def test_after_a_loss_the_next_line_has_all_its_tries(swallowed_errors: list[str]) -> None:
+    """A line is lost for its own failures, not for those of the one before."""
+    sink = BlockedSink()
+    outlet = outlet_of(sink)
+    sink.error = TypeError()
+    outlet.offer([b"1"])
+    now = 0.0
+    for _ in range(DEFECT_ATTEMPTS):
+        now += RETRY_SECONDS_MAX
+        outlet.step(now)
+    assert 1 == outlet.refused
+    outlet.offer([b"2"])
+    for _ in range(DEFECT_ATTEMPTS - 1):
+        now += RETRY_SECONDS_MAX
+        outlet.step(now)
+    sink.error = None
+    outlet.step(now + RETRY_SECONDS_MAX)
+    assert ([b"2"], 1) == (sink.lines, outlet.refused)
+    assert swallowed_errors
 
 
 def test_trouble_of_the_outside_world_is_never_taken_for_a_defect(swallowed_errors: list[str]) -> None:

@@ -19,6 +19,7 @@ from falseok_collector.sinks import Condition, Sink
 from falseok_collector.sinks.backlog import Backlog
 from falseok_collector.sinks.kafka_client import KafkaClient, is_too_large
 from falseok_collector.sinks.kafka_messages import Message, halves, messages_of, unsent_lines
+from falseok_collector.telling import told_without_text
 
 logger = logging.getLogger("falseok")
 
@@ -182,7 +183,7 @@ class KafkaSink(Sink):
             logger.warning(
                 "falseok: Kafka does not take events, they go to %s: %s",
                 self._backlog.directory,
-                str(error) or type(error).__name__,
+                told_without_text(error),
             )
         self._delay = min(max(self._delay * 2, RETRY_SECONDS), RETRY_SECONDS_MAX)
         self._retry_at = time.monotonic() + self._delay

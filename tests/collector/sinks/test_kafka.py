@@ -27,7 +27,7 @@ class Cluster:
         """A client, if the brokers are there."""
         self.connections += 1
         if not self.up:
-            raise ConnectionRefusedError
+            raise ConnectionRefusedError("sasl://user:password@broker refused")
         return Client(self)
 
 
@@ -44,7 +44,7 @@ class Client(KafkaClient):
         for number, message in enumerate(messages):
             if not self.cluster.confirm:
                 self.cluster.up = False
-                return number, TimeoutError()
+                return number, TimeoutError("sasl://user:password@broker timed out")
             self.cluster.confirm -= 1
             self.cluster.lines += message.lines
         return len(messages), None
