@@ -30,9 +30,9 @@ check: $(TEST) ## formatting, lint, types, direction of imports, generated pages
 lab: $(SERVICE) ## the same incident live: two real vLLM engines on this machine's CPU
 	$(BIN)/falseok lab tour
 
-test-kafka: $(TEST) ## tests against a real Apache Kafka broker: takes about 4 minutes
+test-kafka: $(TEST) ## tests against a real Apache Kafka broker: takes about 8 minutes
 	@$(BIN)/python -m tests.kafka.needed
-	$(BIN)/python -m pytest -m kafka -p no:randomly
+	$(BIN)/python -m pytest -m "kafka and not slow" -p no:randomly
 
 test-lab: $(TEST) ## tests on real engines: builds vLLM environments, then takes about 11 minutes
 	$(BIN)/python -m pytest -m lab -p no:randomly

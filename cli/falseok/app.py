@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from falseok.commands import demo, ingest, lab, run, status, triage
+from falseok.commands import demo, ingest, lab, run, schema, status, topics, triage
 from falseok.entry import installed_version
 from falseok.reporting_group import ReportingGroup
 from falseok.typer_settings import SETTINGS
@@ -22,6 +22,8 @@ app.command("status", short_help="What is seen, what is missing, what was lost."
 app.command("demo", short_help="Replay a recorded incident of real engines and show it.")(demo.demo)
 app.add_typer(triage.app, name="triage", help="Look into incidents and requests.")
 app.add_typer(ingest.app, name="ingest", help="Bring in logs of engines without the collector.")
+app.add_typer(topics.app, name="topics", help="Make and check the topics on Kafka.")
+app.add_typer(schema.app, name="schema", help="Bring a store to the schema of this release.")
 app.add_typer(lab.app, name="lab", help="Run two real engines on this machine.")
 
 

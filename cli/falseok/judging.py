@@ -9,6 +9,11 @@ REST_FACTOR = 10.0
 """Judging may take at most one part in eleven of the time, however large the store grows."""
 
 
+def rest_seconds(judging_seconds: float) -> float:
+    """How long not to judge after judging took so long."""
+    return max(LEAST_SECONDS_BETWEEN, REST_FACTOR * judging_seconds)
+
+
 class JudgingPace:
     """Judge when events came in, never more often than the store can bear."""
 
@@ -23,9 +28,7 @@ class JudgingPace:
     def judged(self, events_stored: int, began_seconds: float, ended_seconds: float) -> None:
         """Note that the store was judged when it held `events_stored` events, and how long that took."""
         self._judged_events = events_stored
-        self._next_seconds = ended_seconds + max(
-            LEAST_SECONDS_BETWEEN, REST_FACTOR * (ended_seconds - began_seconds)
-        )
+        self._next_seconds = ended_seconds + rest_seconds(ended_seconds - began_seconds)
 
 
 class IncidentNews:

@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from falseok.judging import IncidentNews, JudgingPace
+from falseok.judging import IncidentNews, JudgingPace, rest_seconds
 from falseok.run_display import RunDisplay
 from falseok_alerts.incident import Incident
 from falseok_alerts.judge import judge
 from falseok_pipeline.errors import QueryError
 from falseok_pipeline.service import Service
 from falseok_pipeline.statistics import Statistics
+from falseok_pipeline.store import Store
 
 TICK_SECONDS = 0.5
 
@@ -25,14 +26,18 @@ class StoppedEarlyError(Exception):
 class RunLoop:
     """One run of the embedded service. Create it, call `until_stopped` or `once`, then read `incidents`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each comes from outside
         self,
         service: Service,
         stop: threading.Event,
         display: RunDisplay,
         seconds_now: Callable[[], float],
         news: IncidentNews,
+        *,
+        judges: bool = True,
     ) -> None:
+        """`judges` is False for a process that only stores, while another one judges the shared store."""
+        self._judges = judges
         self._service = service
         self._stop = stop
         self._display = display
@@ -75,6 +80,8 @@ class RunLoop:
             self._display.show(self._line(statistics), self._seconds_now())
 
     def _judge(self, statistics: Statistics) -> None:
+        if not self._judges:
+            return
         began = self._seconds_now()
         try:
             self.incidents = judge(self._service.store)
@@ -91,12 +98,62 @@ class RunLoop:
             raise StoppedEarlyError
 
     def _line(self, statistics: Statistics) -> str:
-        parts = [
-            f"{statistics.events_stored:,} events stored by this run",
-            f"{statistics.lag_bytes:,} bytes behind",
-            f"{statistics.dead_letters:,} dead letters",
-            f"{len(self.incidents)} incident{'' if len(self.incidents) == 1 else 's'}",
-        ]
+        parts = [f"{statistics.events_stored:,} events stored by this run", _behind(statistics)]
+        parts.append(f"{statistics.dead_letters:,} dead letters")
+        if self._judges:
+            parts.append(_counted(self.incidents))
         if statistics.lost_segments:
             parts.append(f"{statistics.lost_segments} SEGMENTS LOST")
-        return " · ".join([*parts, *filter(None, (statistics.waiting_for, self._judging_problem))])
+        if statistics.lost_messages:
+            parts.append(f"{statistics.lost_messages:,} MESSAGES LOST to the topic's retention")
+        troubles = (statistics.source_trouble, statistics.waiting_for, self._judging_problem)
+        return " · ".join([*parts, *filter(None, troubles)])
+
+
+class JudgeLoop:
+    """Judges a store that others fill. Create it, call `until_stopped` or `once`."""
+
+    def __init__(
+        self,
+        store: Store,
+        stop: threading.Event,
+        display: RunDisplay,
+        seconds_now: Callable[[], float],
+        news: IncidentNews,
+    ) -> None:
+        self._store = store
+        self._stop = stop
+        self._display = display
+        self._seconds_now = seconds_now
+        self._news = news
+        self._incidents: list[Incident] = []
+
+    def until_stopped(self) -> list[Incident]:
+        """Judge again and again until the event is set; blocks. A store that is away is waited for."""
+        while not self._stop.is_set():
+            began = self._seconds_now()
+            try:
+                self.once()
+                line = _counted(self._incidents)
+            except QueryError as error:
+                line = f"cannot judge now: {error}"
+            ended = self._seconds_now()
+            self._display.show(line, ended)
+            self._stop.wait(rest_seconds(ended - began))
+        return self._incidents
+
+    def once(self) -> list[Incident]:
+        """Judge what is stored now and tell what is new. Raises `QueryError`."""
+        self._incidents = judge(self._store)
+        for line in self._news.lines(self._incidents):
+            self._display.announce(line)
+        return self._incidents
+
+
+def _behind(statistics: Statistics) -> str:
+    messages = f"{statistics.lag_messages:,} messages" if statistics.lag_messages else ""
+    return f"{messages or f'{statistics.lag_bytes:,} bytes'} behind"
+
+
+def _counted(incidents: list[Incident]) -> str:
+    return f"{len(incidents)} incident{'' if len(incidents) == 1 else 's'}"

@@ -15,7 +15,27 @@ import msgspec
 PREFIX = "FALSEOK_"
 CONFIG_VARIABLE = "FALSEOK_CONFIG"
 KNOWN_SINKS = ("spool", "kafka", "otlp", "memory")
-SERVICE_VARIABLES = frozenset({"FALSEOK_CONFIG", "FALSEOK_DATA", "FALSEOK_LAB_CACHE"})
+SERVICE_VARIABLES = frozenset(
+    {
+        "FALSEOK_CONFIG",
+        "FALSEOK_DATA",
+        "FALSEOK_LAB_CACHE",
+        "FALSEOK_KAFKA_DEAD_LETTER_TOPIC",
+        "FALSEOK_KAFKA_GROUP",
+        "FALSEOK_KAFKA_INSTANCE_ID",
+        "FALSEOK_KAFKA_OTLP_TOPIC",
+        "FALSEOK_KAFKA_SESSION_TIMEOUT_SECONDS",
+        "FALSEOK_METRICS_ADDRESS",
+        "FALSEOK_STORE_CAFILE",
+        "FALSEOK_STORE_CLUSTER",
+        "FALSEOK_STORE_PASSWORD",
+        "FALSEOK_STORE_PASSWORD_FILE",
+        "FALSEOK_STORE_REPLICATED",
+        "FALSEOK_STORE_SHARDED",
+        "FALSEOK_STORE_URL",
+        "FALSEOK_STORE_USERNAME",
+    }
+)
 """Variables that are ours but are not settings of the collector."""
 SECRETS = {
     "salt": "salt_file",

@@ -24,6 +24,8 @@ class Reason(StrEnum):
     REFUSED_BY_STORE = "refused_by_store"
     NOT_UNDERSTOOD = "not_understood"
     """A line of a log that has the words of one of ours and cannot be read."""
+    NOT_OTLP = "not_otlp"
+    """A message that should be a request of OpenTelemetry log records and is none."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

@@ -1,38 +1,17 @@
-"""The store in this process: the only place that writes events, and a limited view for everything that asks.
+"""The store in this process: chDB, opened for reading and writing, and held by nobody else meanwhile."""
 
-Writing and asking use separate handles, so that a long query holds up no insert.
-"""
-
-import os
-import tempfile
-import threading
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from clickhouse_connect.driver.client import Client
-from clickhouse_connect.driver.exceptions import ClickHouseError
-
-from falseok_pipeline import migrations
+from falseok_pipeline.client_store import INSERT_SETTINGS, ClientStore
 from falseok_pipeline.data_directory import DataDirectory
-from falseok_pipeline.dead_letters import DeadLetter
-from falseok_pipeline.engine import as_insert_error, as_query_error, open_handle, select
-from falseok_pipeline.errors import QueryError, StoreUnavailableError
-from falseok_pipeline.limits import STANDARD, QueryLimits, check_statement
-
-_INSERT_SETTINGS = {
-    # Text that looks like a date stays the text it is.
-    "input_format_try_infer_dates": "0",
-    "input_format_try_infer_datetimes": "0",
-    "input_format_skip_unknown_fields": "0",
-    "max_insert_threads": "1",
-}
+from falseok_pipeline.engine import open_handle
+from falseok_pipeline.limits import STANDARD, QueryLimits
 
 
-class EmbeddedStore:
-    """A chDB database opened for reading and writing. Thread-safe; calls on the writing side wait for each other."""
+class EmbeddedStore(ClientStore):
+    """A chDB database opened for reading and writing. See `ClientStore`."""
 
     def __init__(
         self, path: Path, limits: QueryLimits = STANDARD, claim: AbstractContextManager[Any] | None = None
@@ -42,98 +21,18 @@ class EmbeddedStore:
         Raises `StoreBusyError` when another process has it open, and what entering the claim raises.
         """
         self.path = path
-        self._limits = limits
-        self._reading = threading.Lock()
         with ExitStack() as undo:
             if claim is not None:
                 undo.enter_context(claim)
-            self._writer: Client = open_handle(path)
-            undo.callback(self._writer.close)
-            self._reader: Client = open_handle(path, limits)
-            undo.callback(lambda: self._reader.close())  # noqa: PLW0108 - it is replaced when a query fails
+            writer = open_handle(path)
+            undo.callback(writer.close)
+            super().__init__(writer, lambda: open_handle(path, limits), undo, insert_settings=INSERT_SETTINGS)
             self._held = undo.pop_all()
 
-    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """See `Store.query`."""
-        check_statement(sql)
-        with self._reading:
-            try:
-                return select(self._reader, sql, parameters)
-            except QueryError:
-                # What a failed query had already put out would stand before the answer of the next one.
-                self._reader.close()
-                self._reader = open_handle(self.path, self._limits)
-                raise
-
-    def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
-        """Run one statement that may write. Raises `QueryError`."""
-        try:
-            self._writer.command(sql, parameters=dict(parameters) if parameters else None)
-        except ClickHouseError as error:
-            raise as_query_error(error) from error
-
-    def insert_events(self, lines: bytes) -> None:
-        """Store lines of validated events as they are; all or none of the call, durable when it returns.
-
-        Repeating it changes nothing that can be seen.
-
-        Raises:
-            RowsRefusedError: at least one of the lines is not acceptable to the store.
-            StoreUnavailableError: try later.
-        """
-        self._insert("events", lines, "JSONEachRow")
-
-    def insert_dead_letters(self, letters: Sequence[DeadLetter], now_micros: int) -> None:
-        """Store dead letters; repeating it changes nothing but `recorded_at`. Raises as `insert_events`."""
-        if letters:
-            rows = [list(letter.to_row(now_micros).values()) for letter in letters]
-            self._insert_native("dead_letters_stored", rows, list(letters[0].to_row(now_micros)))
-
-    def insert_rows(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Store rows that all have the same columns. Raises as `insert_events`."""
-        listed = [dict(row) for row in rows]
-        if listed:
-            self._insert_native(table, [list(row.values()) for row in listed], list(listed[0]))
-
-    def migrate(self, now_micros: int) -> list[str]:
-        """Bring the schema up to date; names of what was applied. Raises `MigrationError`."""
-        applied = self.migrator().apply(now_micros)
-        return [migration.name for migration in applied]
-
-    def migrator(self) -> migrations.Migrator:
-        """The migrations of this release against this store."""
-        return migrations.Migrator(self.command, self._select_unlimited, migrations.shipped())
-
-    def close(self) -> None:
-        """Close the database and let go of the claim. Idempotent."""
-        self._held.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _select_unlimited(self, sql: str) -> list[dict[str, Any]]:
-        return select(self._writer, sql, None)
-
-    def _insert(self, table: str, block: bytes, form: str) -> None:
-        try:
-            self._writer.raw_insert(table, insert_block=block, fmt=form, settings=_INSERT_SETTINGS)
-        except ClickHouseError as error:
-            raise as_insert_error(error) from error
-        except OSError as error:
-            raise _no_room(error) from error
-
-    def _insert_native(self, table: str, rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> None:
-        try:
-            self._writer.insert(table, rows, column_names=columns)
-        except ClickHouseError as error:
-            raise as_insert_error(error) from error
-        except OSError as error:
-            raise _no_room(error) from error
+    def _after_failed_query(self) -> None:
+        # What a failed query had already put out would stand before the answer of the next one.
+        self._reader.close()
+        self._reader = self._open_reader()
 
 
 def open_store(data: DataDirectory, now_micros: int, *, command: str = "query") -> EmbeddedStore:
@@ -151,10 +50,3 @@ def open_store(data: DataDirectory, now_micros: int, *, command: str = "query") 
         store.close()
         raise
     return store
-
-
-def _no_room(error: OSError) -> StoreUnavailableError:
-    return StoreUnavailableError(
-        f"The store cannot take events now: {os.strerror(error.errno or 0)} "
-        f"(database or temporary files in {tempfile.gettempdir()})."
-    )

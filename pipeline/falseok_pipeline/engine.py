@@ -25,7 +25,7 @@ from falseok_pipeline.limits import QueryLimits
 
 _CODE = re.compile(r"Code: (\d+)")
 _PLACEHOLDER = re.compile(r"\{\s*(\w+)\s*:")
-_NOISE = re.compile(r"\s*\((?:version|for url) [^)]*\)")
+_NOISE = re.compile(r"\s*\((?:version|for url) [^)]*\)| with url: \S+")
 _PID = re.compile(r"PID: (\d+)")
 
 REFUSALS = frozenset(

@@ -38,6 +38,10 @@ class StoreUnavailableError(PipelineError):
     """Try later: the store cannot take the rows now (disk full, too many parts, memory). Nothing was lost."""
 
 
+class SourceError(PipelineError):
+    """What events come from cannot be reached or does not let us in. Nothing was read."""
+
+
 class RowsRefusedError(PipelineError):
     """The store refuses these rows as they are; trying again changes nothing."""
 

@@ -12,16 +12,23 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from falseok_pipeline.errors import MigrationError
+from falseok_pipeline.errors import MigrationError, QueryError
+from falseok_pipeline.schema_variants import EMBEDDED, SchemaVariant
 
 _FILE = re.compile(r"(?P<number>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 _SEPARATOR = re.compile(r"^-- statement[ \t]*$", re.MULTILINE)
-_BOOKKEEPING = """
-CREATE TABLE IF NOT EXISTS schema_migrations
+_BOOKKEEPING = """CREATE TABLE IF NOT EXISTS schema_migrations
 (number UInt32, name String, checksum String, applied_at Int64)
-ENGINE = ReplacingMergeTree(applied_at) ORDER BY number
+ENGINE = ReplacingMergeTree(applied_at)
+ORDER BY number
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 """
+
+_NO_SUCH_TABLE, _NO_SUCH_DATABASE = 60, 81
+_DESTRUCTIVE = re.compile(
+    r"^\s*(?:(?:DROP|TRUNCATE|DELETE|RENAME|EXCHANGE|DETACH)\b|ALTER\s+TABLE\s+\S+.*?\b(?:DROP|DELETE|UPDATE|MODIFY|CLEAR)\b)",
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
 
 Command = Callable[[str], None]
 Query = Callable[[str], list[dict[str, Any]]]
@@ -60,15 +67,21 @@ class Migrator:
     command: Command
     query: Query
     migrations: Sequence[Migration]
+    variant: SchemaVariant = EMBEDDED
 
     def status(self) -> list[tuple[Migration, State]]:
-        """Every migration of this release and whether the store has it.
+        """Every migration of this release and whether the store has it. Changes nothing.
 
         Raises:
             MigrationError: an applied migration was changed since, or is not known to this release.
+            QueryError: the store cannot be asked.
         """
-        self.command(_BOOKKEEPING)
-        rows = self.query("SELECT number, name, checksum FROM schema_migrations FINAL ORDER BY number")
+        try:
+            rows = self.query("SELECT number, name, checksum FROM schema_migrations FINAL ORDER BY number")
+        except QueryError as error:
+            if error.code not in {_NO_SUCH_TABLE, _NO_SUCH_DATABASE}:
+                raise
+            rows = []
         applied = {int(row["number"]): row for row in rows}
         self._check_known(applied)
         return [
@@ -80,11 +93,23 @@ class Migrator:
         """Migrations that `apply` would apply, in order. Raises as `status`."""
         return [migration for migration, state in self.status() if state is State.PENDING]
 
-    def apply(self, now_micros: int) -> list[Migration]:
-        """Apply what is pending and record it; returns what was applied. Raises as `status`."""
+    def statements(self, migration: Migration) -> list[str]:
+        """What applying the migration runs, in this store's variant."""
+        return [each for statement in migration.statements() for each in self.variant.statements(statement)]
+
+    def apply(self, now_micros: int, *, allow_destructive: bool = False) -> list[Migration]:
+        """Apply what is pending and record it; returns what was applied.
+
+        Raises as `status`, and `MigrationError` before anything is done when a pending migration takes data away and
+        `allow_destructive` is not given.
+        """
         pending = self.plan()
+        if not allow_destructive:
+            _refuse_destructive(pending)
+        for statement in self.variant.statements(_BOOKKEEPING):
+            self.command(statement)
         for migration in pending:
-            for statement in migration.statements():
+            for statement in self.statements(migration):
                 self.command(statement)
             # The values are our own file's number, name and digest: nothing here comes from outside.
             self.command(
@@ -106,6 +131,21 @@ class Migrator:
                     f"Migration {number:04d}_{row['name']} was changed after it had been applied to this store. "
                     "Migrations are never edited: restore the file and put the change into a new one."
                 )
+
+
+def is_destructive(statement: str) -> bool:
+    """Whether a statement takes away, or rewrites, what is stored."""
+    return _DESTRUCTIVE.search(statement) is not None
+
+
+def _refuse_destructive(pending: Sequence[Migration]) -> None:
+    found = [migration for migration in pending if any(map(is_destructive, migration.statements()))]
+    if found:
+        names = ", ".join(f"{migration.number:04d}_{migration.name}" for migration in found)
+        raise MigrationError(
+            f"Migration {names} takes data away. Read it with `falseok schema plan`, make a backup, and apply it with "
+            "`falseok schema apply --allow-destructive`."
+        )
 
 
 def shipped() -> tuple[Migration, ...]:

@@ -6,6 +6,7 @@ they came as.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,8 @@ class Validated:
     events: int = 0
     blank_lines: int = 0
     last_event_micros: int = 0
+    first_event_micros: int = 0
+    """Earliest wall clock of a good event, 0 when there is none."""
 
     @property
     def payload(self) -> bytes:
@@ -45,13 +48,14 @@ def validate(batch: Batch) -> Validated:
     good: list[Slice] = []
     lines: list[Line] = []
     dead_letters: list[DeadLetter] = list(batch.dead_letters)
-    events = blank_lines = last_event_micros = 0
+    clocks: list[int] = []
+    events = blank_lines = 0
     for piece in batch.slices:
         checked = _check_at_once(piece.data)
         if checked is not None:
             good.append(piece)
-            events += checked[0]
-            last_event_micros = max(last_event_micros, checked[1])
+            events += checked.events
+            clocks += (checked.first_micros, checked.last_micros)
             continue
         for source, offset, data in _split(piece):
             if not data.strip():
@@ -62,28 +66,45 @@ def validate(batch: Batch) -> Validated:
                 dead_letters.append(judged)
             else:
                 lines.append(judged)
-                last_event_micros = max(last_event_micros, judged.ts_micros)
+                clocks.append(judged.ts_micros)
     return Validated(
-        tuple(good), tuple(lines), tuple(dead_letters), events + len(lines), blank_lines, last_event_micros
+        tuple(good),
+        tuple(lines),
+        tuple(dead_letters),
+        events + len(lines),
+        blank_lines,
+        last_event_micros=max(clocks, default=0),
+        first_event_micros=min(clocks, default=0),
     )
 
 
-def _check_at_once(data: bytes) -> tuple[int, int] | None:
-    """Number of events and latest wall clock when every line is a good event, else None."""
+class _Checked(NamedTuple):
+    """Of lines that are all good: how many, and their earliest and latest wall clock."""
+
+    events: int
+    first_micros: int
+    last_micros: int
+
+
+def _check_at_once(data: bytes) -> _Checked | None:
+    """What the lines hold when every one is a good event, else None."""
     if not data.endswith(b"\n") or b"\0" in data or not _is_utf8(data) or _has_long_line(data):
         return None
     try:
         events = decoder.decode_lines(data)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    if len(events) != data.count(b"\n") or not names_allowed({event.name for event in events}):
+    if not events or len(events) != data.count(b"\n") or not names_allowed({event.name for event in events}):
         return None
-    latest = 0
+    first = last = events[0].ts
     for event in events:
         if event.id != f"{event.boot}-{event.seq}":
             return None
-        latest = max(latest, event.ts)
-    return len(events), latest
+        if event.ts > last:
+            last = event.ts
+        elif event.ts < first:
+            first = event.ts
+    return _Checked(len(events), first, last)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -28,6 +28,14 @@ class EventSink(Protocol):
         ...
 
 
+class ClosableSink(EventSink, Protocol):
+    """One that holds something open."""
+
+    def close(self) -> None:
+        """Let go of it. Idempotent."""
+        ...
+
+
 class Interrupted(Exception):  # noqa: N818 - not an error: the batch is simply not stored yet
     """The service was told to stop while the store could not take a batch."""
 

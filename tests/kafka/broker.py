@@ -58,7 +58,7 @@ class Broker:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port, self.sasl_port, self.tls_port, controller_port = _free_ports(4)
+        self.port, self.sasl_port, self.tls_port, controller_port = free_ports(4)
         self.cafile = directory / "broker.pem"
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
@@ -222,6 +222,7 @@ class Broker:
             "transaction.state.log.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
+            "group.min.session.timeout.ms": 1_000,
         }
         return "".join(f"{name}={value}\n" for name, value in lines.items())
 
@@ -246,7 +247,8 @@ def running_broker(directory: Path) -> Iterator[Broker]:
         broker.kill()
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
+    """Ports of loopback that nobody listens on now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [int(server.getsockname()[1]) for server in sockets]
     for server in sockets:

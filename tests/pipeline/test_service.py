@@ -131,7 +131,7 @@ def test_offsets_that_cannot_be_written_are_waited_for(
 
         service._writer._waiting = make_room
         assert 13 == service.run_once().events_stored
-    assert "How far the spools are stored cannot be noted" in next(filter(None, reasons))
+    assert "How far everything is stored cannot be noted" in next(filter(None, reasons))
     assert reasons[-1] == ""
     assert "store_unavailable" in caplog.text
     assert 0 == run_once(data).events_stored

@@ -7,9 +7,9 @@ from falseok.entry import EXIT_CANNOT_JUDGE
 from falseok.options import DataOption, JsonOption
 from falseok.render_status import status_view
 from falseok.status_report import StatusReport, spool_states, with_problems, with_store
+from falseok.store_choice import connect
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.errors import StoreMissingError
-from falseok_pipeline.store import connect
 
 
 def status(data: DataOption = None, as_json: JsonOption = False) -> None:

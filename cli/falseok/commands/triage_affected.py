@@ -9,10 +9,11 @@ from falseok.incident_lookup import find_incident
 from falseok.options import CsvOption, DataOption, JsonOption
 from falseok.render_rows import Row
 from falseok.statements import statement
+from falseok.store_choice import connect
 from falseok_alerts.incident import Incident
 from falseok_alerts.judge import judge
 from falseok_pipeline.data_directory import DataDirectory
-from falseok_pipeline.store import Store, connect
+from falseok_pipeline.store import Store
 
 CSV_COLUMNS = (
     "external_id",

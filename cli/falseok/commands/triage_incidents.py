@@ -8,9 +8,9 @@ from falseok.consoles import results, write_json
 from falseok.options import DataOption, JsonOption, data_argument
 from falseok.render_incidents import incidents_view
 from falseok.statements import statement
+from falseok.store_choice import connect
 from falseok_alerts.judge import judge
 from falseok_pipeline.data_directory import DataDirectory
-from falseok_pipeline.store import connect
 
 EXIT_FOUND = 1
 

@@ -11,10 +11,11 @@ from falseok.render_explained import explained_view
 from falseok.render_incident import incident_view
 from falseok.render_request import request_view
 from falseok.request_story import story_of
+from falseok.store_choice import connect
 from falseok_alerts.incident import Incident
 from falseok_alerts.judge import judge
 from falseok_pipeline.data_directory import DataDirectory
-from falseok_pipeline.store import Store, connect
+from falseok_pipeline.store import Store
 
 
 def show(

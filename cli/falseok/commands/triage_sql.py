@@ -13,10 +13,10 @@ from falseok.errors import CliError
 from falseok.options import CsvOption, DataOption, JsonOption
 from falseok.plain_text import printable
 from falseok.render_rows import Row, rows_view, write_csv
+from falseok.store_choice import connect
 from falseok_pipeline import queries
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.queries import NamedQuery
-from falseok_pipeline.store import connect
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

@@ -25,8 +25,8 @@ def producer_configuration(settings: Settings) -> dict[str, Any]:
     Raises `OSError` (also `ssl.SSLError`) when a certificate or key cannot be read.
     """
     timeout_ms = int(settings.kafka_timeout_seconds * 1_000)
-    configuration: dict[str, Any] = {
-        "bootstrap_servers": servers(settings),
+    return {
+        **client_configuration(settings),
         "client_id": "falseok-collector",
         "acks": "all",
         "enable_idempotence": True,
@@ -40,6 +40,16 @@ def producer_configuration(settings: Settings) -> dict[str, Any]:
         "reconnect_backoff_max_ms": _RECONNECT_MS_MAX,
         "allow_auto_create_topics": False,
         "metrics_enabled": False,
+    }
+
+
+def client_configuration(settings: Settings) -> dict[str, Any]:
+    """How any client of kafka-python's reaches the brokers, trusts them and says who it is.
+
+    Holds the secrets: never log it. Raises `OSError` as `producer_configuration`.
+    """
+    configuration: dict[str, Any] = {
+        "bootstrap_servers": servers(settings),
         "security_protocol": settings.kafka_security_protocol,
         "ssl_context": tls_context(settings),
     }

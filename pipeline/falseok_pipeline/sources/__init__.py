@@ -38,25 +38,41 @@ class Batch:
         return sum(len(piece.data) for piece in self.slices)
 
 
+@dataclass(frozen=True)
+class SourceState:
+    """How a source is doing, for people and for rates."""
+
+    lag_bytes: int = 0
+    """Bytes that are there and not yet committed, as of the last poll; of a spool."""
+    lag_messages: int = 0
+    """Messages that are there and not yet committed, as far as is known; of topics."""
+    lost_segments: int = 0
+    """Segments that vanished before all of them was read, since the start."""
+    lost_messages: int = 0
+    """Messages that a topic dropped before they were read, since the start."""
+    trouble: str = ""
+    """Why nothing can be read just now, in one sentence; empty when all is well."""
+
+
 class Source(Protocol):
     """Gives out lines at least once. One thread calls it."""
 
     def poll(self) -> Batch | None:
-        """The next lines, None when there are none now. Does not block. Never raises for bad input:
-        what cannot be read comes as a dead letter.
+        """The next lines, None when there are none now. Blocks for a fraction of a second at most. Never raises for
+        bad input, nor for a source that is away: what cannot be read comes as a dead letter, and `state` tells the rest.
 
         Polling again before `commit` goes on behind what was handed out.
         """
         ...
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Everything up to these positions is durable in the store. Raises `OSError` when it cannot be noted."""
+        """Everything up to these positions is durable in the store. Raises `OSError` when it cannot be noted now."""
         ...
 
-    def lag_bytes(self) -> int:
-        """Bytes that are there and not yet committed, as of the last poll."""
+    def state(self) -> SourceState:
+        """How it is doing now. Does not block."""
         ...
 
-    def lost_segments(self) -> int:
-        """Segments that vanished before all of them was read, since the start."""
+    def close(self) -> None:
+        """Let go of files and connections; blocks for seconds at most. Idempotent."""
         ...

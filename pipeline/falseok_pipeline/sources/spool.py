@@ -10,7 +10,7 @@ from pathlib import Path
 
 from falseok_collector.events import MAX_LINE_BYTES
 from falseok_pipeline.dead_letters import DeadLetter, Reason
-from falseok_pipeline.sources import Batch, Slice
+from falseok_pipeline.sources import Batch, Slice, SourceState
 from falseok_pipeline.sources.batch_building import STANDARD, BatchBuilder, BatchLimits
 from falseok_pipeline.sources.offsets import Offsets
 from falseok_pipeline.sources.segments import (
@@ -90,12 +90,19 @@ class SpoolSource:
         self._offsets.commit(positions)
         self._delete_stored()
 
+    def state(self) -> SourceState:
+        """See `Source.state`."""
+        return SourceState(lag_bytes=self.lag_bytes(), lost_segments=self._lost_segments)
+
+    def close(self) -> None:
+        """See `Source.close`. Nothing is held open between polls."""
+
     def lag_bytes(self) -> int:
-        """See `Source.lag_bytes`."""
+        """Bytes that are there and not yet committed, as of the last poll."""
         return sum(max(seen.size - self._offsets.of(key), 0) for key, seen in self._progress.items())
 
     def lost_segments(self) -> int:
-        """See `Source.lost_segments`."""
+        """Segments that vanished before all of them was read, since the start."""
         return self._lost_segments
 
     # Looking ----------------------------------------------------------------------------------------------
