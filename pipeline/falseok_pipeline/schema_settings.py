@@ -20,6 +20,7 @@ TIME_COLUMNS: Mapping[str, str] = {
 """Tables that grow with the traffic, and the column (microseconds since the epoch) that tells a row's age. What is known
 of engines, pairs and collectors is small and stays, as do the two folds of special cases, which know no time."""
 
+_DATE_TIME_MAX = 2**32 - 1
 _TTL = re.compile(r"\bTTL\b.*?toIntervalDay\((?P<days>\d+)\)", re.DOTALL)
 _PACKING = re.compile(r"ZSTD\(\d+\)|LZ4HC\(\d+\)|LZ4HC|LZ4|NONE")
 
@@ -77,8 +78,9 @@ def _retention(
                 )
             )
             continue
-        # A clock that is wrong beyond what DateTime can hold must not wrap around.
-        seconds = f"toDateTime(least(greatest(intDiv({column}, 1000000), 0), 4102444800))"
+        # A clock that is wrong beyond what DateTime can hold must not wrap around, with the retention added.
+        latest = _DATE_TIME_MAX - (days + 1) * 86_400
+        seconds = f"toDateTime(least(greatest(intDiv({column}, 1000000), 0), {latest}))"
         found.append(
             Change(
                 f"{_alter(own, variant)} MODIFY TTL {seconds} + toIntervalDay({days})",

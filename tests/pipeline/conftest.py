@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.kafka.broker import free_ports
+from tests.pipeline.http_front import RunningFront, running_front
+from tests.pipeline.servers import fresh_database, real_server
 
+from falseok_pipeline.client_store import ClientStore
 from falseok_pipeline.data_directory import DataDirectory
 from falseok_pipeline.embedded import EmbeddedStore
 
@@ -16,8 +20,33 @@ def data(tmp_path: Path) -> DataDirectory:
 
 
 @pytest.fixture
-def store(data: DataDirectory) -> Iterator[EmbeddedStore]:
-    """An empty store with the schema of this release."""
+def store(data: DataDirectory) -> Iterator[ClientStore]:
+    """An empty store with the schema of this release: embedded, or on the server of `make test-server`."""
+    if real_server():
+        with fresh_database(real_server()) as server:
+            yield server
+        return
+    with EmbeddedStore(data.store) as opened:
+        opened.migrate(1)
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFront]:
+    """ClickHouse's HTTP interface over chDB, in a process of its own."""
+    (port,) = free_ports(1)
+    with running_front(tmp_path_factory.mktemp("front") / "store", port) as running:
+        yield running
+
+
+@pytest.fixture(params=["embedded", "http"])
+def either_store(request: pytest.FixtureRequest, data: DataDirectory) -> Iterator[ClientStore]:
+    """An empty store through each of the two clients; over HTTP it is the server of `make test-server` if one is named."""
+    if request.param == "http":
+        url = real_server() or request.getfixturevalue("front").store_url
+        with fresh_database(url) as server:
+            yield server
+        return
     with EmbeddedStore(data.store) as opened:
         opened.migrate(1)
         yield opened

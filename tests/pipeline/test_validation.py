@@ -87,7 +87,13 @@ def test_a_bad_line_becomes_a_dead_letter_and_its_neighbours_are_kept(reason: Re
 
 def test_every_reason_of_a_line_has_its_case() -> None:
     """A reason that nothing gives is no reason. The others come from source and store."""
-    elsewhere = {Reason.TORN_LINE, Reason.UNREADABLE, Reason.REFUSED_BY_STORE, Reason.NOT_UNDERSTOOD}
+    elsewhere = {
+        Reason.TORN_LINE,
+        Reason.UNREADABLE,
+        Reason.REFUSED_BY_STORE,
+        Reason.NOT_UNDERSTOOD,
+        Reason.NOT_OTLP,
+    }
     assert set(Reason) - elsewhere == {reason for reason, _ in BAD.values()}
 
 
@@ -168,3 +174,11 @@ def test_dead_letters_are_told_apart_by_place_and_content(
     offset, original = change(letter)
     assert letter.id == DeadLetter(Reason.SCHEMA, "said otherwise", SOURCE, 5, b"bytes").id
     assert letter.id != DeadLetter(Reason.SCHEMA, "why", SOURCE, offset, original).id
+
+
+@pytest.mark.parametrize("blank", [b"", b" ", b"\t\r"])
+def test_two_events_in_a_line_are_not_made_up_for_by_a_blank_line(blank: bytes) -> None:
+    """As many events as lines do not make each line an event."""
+    checked = validate(batch(line(), line() + line(), blank))
+    assert (1, 1) == (checked.events, checked.blank_lines)
+    assert [Reason.NOT_JSON] == [letter.reason for letter in checked.dead_letters]
