@@ -132,10 +132,14 @@ class Service:
         return cls(opened, store, clock, sink=writes_to)
 
     def run_once(self, on_batch: OnBatch | None = None) -> Statistics:
-        """Store everything that is there now, then return."""
-        while self._step(on_batch):
-            pass
-        return self.statistics
+        """Store everything that is there now, then return. `on_batch` is called as by `run`, and may raise to stop."""
+        while True:
+            if self._step(on_batch):
+                continue
+            if self._source.caught_up():
+                return self.statistics
+            if on_batch is not None:
+                on_batch(self.statistics)
 
     def run(self, stop: threading.Event, on_batch: OnBatch | None = None) -> Statistics:
         """Store what is there and what comes, until `stop` is set; the batch at hand is finished first.

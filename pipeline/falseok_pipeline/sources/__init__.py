@@ -73,6 +73,10 @@ class Source(Protocol):
         """How it is doing now. Does not block."""
         ...
 
+    def caught_up(self) -> bool:
+        """Whether a poll that found nothing means that there is nothing now. Blocks for seconds at most."""
+        ...
+
     def close(self) -> None:
         """Let go of files and connections; blocks for seconds at most. Idempotent."""
         ...

@@ -33,6 +33,8 @@ WAIT_MILLISECONDS = 200
 """How long a poll waits for a first message."""
 CHECK_SECONDS = 5.0
 """After so long without a message the brokers are asked whether they are there."""
+JOIN_SECONDS = 30.0
+"""A consumer that has no partition after so long shares its group with enough others."""
 _CHECK_MILLISECONDS = 2_000
 _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_FETCH_BYTES = 4 * 1024 * 1024
@@ -97,7 +99,7 @@ class KafkaSource:
         self._lost_messages = 0
         self._trouble = ""
         self._seconds_now = seconds_now
-        self._checked_at = seconds_now()
+        self._opened_at = self._checked_at = seconds_now()
         try:
             self._consumer = connect(
                 **client,
@@ -171,6 +173,20 @@ class KafkaSource:
     def state(self) -> SourceState:
         """See `Source.state`. The lag is that of this process's partitions, as of the last fetch."""
         return SourceState(lag_messages=self._lag(), lost_messages=self._lost_messages, trouble=self._trouble)
+
+    def caught_up(self) -> bool:
+        """See `Source.caught_up`. Joining a group takes its time; whoever then has no partition has nothing to do."""
+        partitions = self._consumer.assignment()
+        if not partitions:
+            return self._seconds_now() - self._opened_at > JOIN_SECONDS
+        try:
+            ends = self._consumer.end_offsets(partitions, timeout_ms=_CHECK_MILLISECONDS)
+            return all(
+                (self._consumer.position(partition, timeout_ms=_CHECK_MILLISECONDS) or 0) >= end
+                for partition, end in ends.items()
+            )
+        except (KafkaError, AssertionError):
+            return False
 
     def close(self) -> None:
         """Leave the group, so that its partitions go on elsewhere at once. Idempotent."""

@@ -94,6 +94,10 @@ class SpoolSource:
         """See `Source.state`."""
         return SourceState(lag_bytes=self.lag_bytes(), lost_segments=self._lost_segments)
 
+    def caught_up(self) -> bool:
+        """See `Source.caught_up`. A poll looks at all there is."""
+        return True
+
     def close(self) -> None:
         """See `Source.close`. Nothing is held open between polls."""
 

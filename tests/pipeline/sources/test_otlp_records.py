@@ -35,7 +35,7 @@ json_values = st.recursive(
 
 def message(lines: list[bytes]) -> bytes:
     """The lines as the OTLP sink exports them."""
-    return encode_logs([record_of(line, RESOURCE) for line in lines]).SerializeToString()
+    return bytes(encode_logs([record_of(line, RESOURCE) for line in lines]).SerializeToString())
 
 
 def comparable(line: bytes) -> dict[str, Any]:
