@@ -93,8 +93,14 @@ def test_a_group_shares_the_partitions_and_loses_nothing_in_mid_batch(
     """A second consumer comes while the first has handed out and not committed; then the first leaves."""
     lines = recorded_lines(60)
     everything = set(lines)
-    send(broker, topics, lines[:2_000])
-    unsent = [lines[at : at + 1_000] for at in range(2_000, len(lines), 1_000)]
+    unsent = [lines[at : at + 1_000] for at in range(0, len(lines), 1_000)]
+
+    def send_next() -> None:
+        """With keys of many engines, so that every partition has something."""
+        chunk = unsent.pop()
+        send_values(broker, ((topics[0], b"%d" % number, line) for number, line in enumerate(chunk)))
+
+    send_next()
     stored: set[bytes] = set()
     first = source_of(broker, topics, "shared", limits=SMALL)
     handed = next_batch(first)
@@ -122,12 +128,12 @@ def test_a_group_shares_the_partitions_and_loses_nothing_in_mid_batch(
                 stored.update(line for piece in batch.slices for line in piece.data.splitlines())
                 first.commit(batch.positions)
             elif unsent:
-                send(broker, topics, unsent.pop())
+                send_next()
             return bool(by_second)
 
         until(shared)
         while unsent:
-            send(broker, topics, unsent.pop())
+            send_next()
         first.close()
         until(lambda: everything <= stored | by_second, seconds=60)
     finally:
