@@ -54,6 +54,7 @@ def falseok(*arguments: str, environment: dict[str, str], exit_code: int = 0) ->
         capture_output=True,
         text=True,
         timeout=120,
+        check=False,
     )
     assert exit_code == done.returncode, done.stderr
     return done.stdout
