@@ -9,7 +9,7 @@ TEST := $(VENV)/.test-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lab test-kafka test-lab test-all bench bench-collector recordings docs signatures clean
+.PHONY: help demo test check lab test-kafka test-server test-lab test-all bench bench-collector recordings docs signatures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,11 @@ lab: $(SERVICE) ## the same incident live: two real vLLM engines on this machine
 test-kafka: $(TEST) ## tests against a real Apache Kafka broker: takes about 8 minutes
 	@$(BIN)/python -m tests.kafka.needed
 	$(BIN)/python -m pytest -m "kafka and not slow" -p no:randomly
+
+CLICKHOUSE_URL ?=
+test-server: $(TEST) ## the store's tests on a server of yours: CLICKHOUSE_URL=clickhouse://host:8123
+	@test -n "$(CLICKHOUSE_URL)" || { echo "Name the server: make test-server CLICKHOUSE_URL=clickhouse://host:8123 (user and password: FALSEOK_STORE_USERNAME, FALSEOK_STORE_PASSWORD)"; exit 1; }
+	FALSEOK_TEST_STORE_URL=$(CLICKHOUSE_URL) $(BIN)/python -m pytest tests/pipeline tests/alerts tests/cli/test_schema.py
 
 test-lab: $(TEST) ## tests on real engines: builds vLLM environments, then takes about 11 minutes
 	$(BIN)/python -m pytest -m lab -p no:randomly

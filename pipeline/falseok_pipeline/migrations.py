@@ -49,8 +49,13 @@ class Migration:
 
     def statements(self) -> list[str]:
         """The statements in order, without empty ones."""
-        parts = (part.strip() for part in _SEPARATOR.split(self.text))
-        return [part for part in parts if part]
+        return split_statements(self.text)
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a file in which lines that read `-- statement` part them, without empty ones."""
+    parts = (part.strip() for part in _SEPARATOR.split(text))
+    return [part for part in parts if part]
 
 
 class State(StrEnum):

@@ -14,7 +14,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from clickhouse_connect.driver.httputil import get_pool_manager
 
 from falseok_pipeline.client_store import INSERT_SETTINGS, ClientStore
-from falseok_pipeline.engine import as_query_error
+from falseok_pipeline.engine import as_query_error, error_code
 from falseok_pipeline.errors import MigrationError, PipelineError, StoreUnavailableError
 from falseok_pipeline.limits import STANDARD, QueryLimits
 from falseok_pipeline.schema_variants import EMBEDDED, SchemaVariant
@@ -31,6 +31,8 @@ _SERVER_INSERT_SETTINGS = {
     # With shards: the insert returns when every shard has its rows, not when they are queued.
     "distributed_foreground_insert": "1",
 }
+
+_NO_SUCH_DATABASE = 81
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,11 @@ def _connect(address: ServerAddress, pool: object, *, use_database: bool) -> Cli
             client_name="falseok",
         )
     except ClickHouseError as error:
+        if error_code(error) == _NO_SUCH_DATABASE:
+            raise StoreUnavailableError(
+                f"There is no database `{address.database}` in the store {address} yet. Make it and its tables with "
+                "`falseok schema apply`."
+            ) from error
         raise StoreUnavailableError(
             f"The store {address} does not let us in: {as_query_error(error)}. Check FALSEOK_STORE_URL, "
             "FALSEOK_STORE_USERNAME and the password, and that the server is up."

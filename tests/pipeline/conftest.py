@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.kafka.broker import free_ports
-from tests.pipeline.http_front import RunningFront, running_front
 from tests.pipeline.servers import fresh_database, real_server
 
 from falseok_pipeline.client_store import ClientStore
@@ -29,14 +27,6 @@ def store(data: DataDirectory) -> Iterator[ClientStore]:
     with EmbeddedStore(data.store) as opened:
         opened.migrate(1)
         yield opened
-
-
-@pytest.fixture(scope="session")
-def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFront]:
-    """ClickHouse's HTTP interface over chDB, in a process of its own."""
-    (port,) = free_ports(1)
-    with running_front(tmp_path_factory.mktemp("front") / "store", port) as running:
-        yield running
 
 
 @pytest.fixture(params=["embedded", "http"])

@@ -10,18 +10,24 @@ from falseok.consoles import progress, results, write_json
 from falseok.errors import CliError
 from falseok.options import DataOption, JsonOption
 from falseok.plain_text import printable
+from falseok.schema_ingest import ConsumersOption, IngestOption, ingest_statements
 from falseok.schema_target import database_of, schema_store
-from falseok.store_choice import StoreOption
+from falseok.store_choice import StoreOption, server_address
 from falseok.typer_settings import SETTINGS
 from falseok_pipeline import schema_users
 from falseok_pipeline.client_store import ClientStore
 from falseok_pipeline.clock import now_micros
 from falseok_pipeline.data_directory import DataDirectory
+from falseok_pipeline.kafka_engine import Ingest
 from falseok_pipeline.migrations import State
 from falseok_pipeline.schema_settings import Change, changes, refused
 from falseok_pipeline.schema_variants import USUAL_CODEC, SchemaVariant
 
 EXIT_PENDING = 1
+_READS = {
+    Ingest.CONSUMER: "falseok run --kafka",
+    Ingest.KAFKA_ENGINE: "the server's own Kafka engine",
+}
 app = typer.Typer(**SETTINGS)
 
 ClusterOption = Annotated[
@@ -79,6 +85,8 @@ def apply(
     sharded: ShardedOption = False,
     retention_days: RetentionOption = None,
     codec: CodecOption = None,
+    ingest: IngestOption = None,
+    kafka_consumers: ConsumersOption = 1,
     allow_destructive: DestructiveOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -92,8 +100,10 @@ def apply(
       falseok schema apply --store clickhouses://clickhouse:8443/falseok
       falseok schema apply --cluster main --replicated --retention-days 90
       falseok schema apply --retention-days 30 --allow-destructive
+      falseok schema apply --ingest kafka-engine --kafka-consumers 4
     """
     variant = _variant(store, cluster, codec, replicated=replicated, sharded=sharded)
+    feeding = _feeding(store, ingest, kafka_consumers, variant)
     with schema_store(store, DataDirectory.resolve(data), variant, create_database=True) as opened:
         migrator = opened.migrator()
         applied = migrator.apply(now_micros(), allow_destructive=allow_destructive)
@@ -106,14 +116,19 @@ def apply(
         for change in wanted:
             progress().print(Text(printable(change.statement)), soft_wrap=True)
             opened.command(change.statement)
+        for statement in feeding:
+            opened.command(statement)
     if as_json:
-        write_json({"applied": [m.name for m in applied], "changed": [change.reason for change in wanted]})
+        changed = [change.reason for change in wanted]
+        write_json({"applied": [m.name for m in applied], "changed": changed, "ingest": ingest})
         return
     for migration in applied:
         results().print(f"applied {migration.number:04d}_{migration.name}")
     for change in wanted:
         results().print(Text(f"changed: {printable(change.reason)}"), soft_wrap=True)
-    if not applied and not wanted:
+    if ingest is not None:
+        results().print(f"Kafka is read by: {_READS[ingest]}")
+    if not applied and not wanted and not feeding:
         results().print("The schema is that of this release; nothing was to be done.")
 
 
@@ -146,6 +161,8 @@ def plan(
     sharded: ShardedOption = False,
     retention_days: RetentionOption = None,
     codec: CodecOption = None,
+    ingest: IngestOption = None,
+    kafka_consumers: ConsumersOption = 1,
     everything: Annotated[
         bool, typer.Option("--all", help="All of this release's SQL, without asking any store.")
     ] = False,
@@ -158,8 +175,10 @@ def plan(
     Examples:
       falseok schema plan --store clickhouses://clickhouse:8443/falseok --retention-days 30
       falseok schema plan --all --cluster main --replicated --sharded > falseok.sql
+      falseok schema plan --ingest kafka-engine
     """
     variant = _variant(store, cluster, codec, replicated=replicated, sharded=sharded)
+    feeding = _feeding(store, ingest, kafka_consumers, variant, anywhere=everything)
     if everything:
         from falseok_pipeline.migrations import shipped  # noqa: PLC0415 - the other way asks the store for them
 
@@ -173,14 +192,16 @@ def plan(
             pending = [each for m in migrator.plan() for each in migrator.statements(m)]
             wanted = _changes(opened, variant, retention_days, codec)
     if as_json:
-        write_json({"migrations": pending, "changes": wanted})
+        write_json({"migrations": pending, "changes": wanted, "ingest": feeding})
         return
     for statement in pending:
         typer.echo(f"{statement};\n")
     for change in wanted:
         marked = "-- takes data away: " if change.destructive else "-- "
         typer.echo(f"{marked}{change.reason}\n{change.statement};\n")
-    if not pending and not wanted:
+    for statement in feeding:
+        typer.echo(f"{statement};\n")
+    if not pending and not wanted and not feeding:
         progress().print("The schema is that of this release; apply would do nothing.")
 
 
@@ -221,6 +242,18 @@ def _variant(
         database=database_of(store),
         codec=codec or USUAL_CODEC,
     )
+
+
+def _feeding(
+    store: str | None,
+    ingest: Ingest | None,
+    consumers: int,
+    variant: SchemaVariant,
+    *,
+    anywhere: bool = False,
+) -> list[str]:
+    server = anywhere or server_address(store) is not None
+    return ingest_statements(ingest, consumers, variant, server=server)
 
 
 def _changes(

@@ -10,8 +10,8 @@ from falseok_collector.settings import Settings
 
 logger = logging.getLogger("falseok")
 
-LIBRARIES = {"lz4": "lz4", "snappy": "snappy", "zstd": "zstandard"}
-"""Module that a compression needs besides kafka-python."""
+LIBRARIES = {"lz4": ("lz4", "lz4"), "snappy": ("snappy", "python-snappy"), "zstd": ("zstandard", "zstandard")}
+"""Module that a compression needs besides kafka-python, and the package that has it."""
 _BATCH_BYTES = 512 * 1024
 _REQUEST_BYTES = 4 * 1024 * 1024
 _RECONNECT_MS_MAX = 1_000
@@ -81,10 +81,10 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
 
 def usable_compression(name: str) -> str | None:
     """The codec if its library is there, else gzip, which always is; None for no compression."""
-    module = LIBRARIES.get(name)
+    module, package = LIBRARIES.get(name, (None, ""))
     if module is not None and importlib.util.find_spec(module) is None:
         logger.warning(
-            "falseok: FALSEOK_KAFKA_COMPRESSION=%s needs `pip install %s`; gzip is used", name, module
+            "falseok: FALSEOK_KAFKA_COMPRESSION=%s needs `pip install %s`; gzip is used", name, package
         )
         return "gzip"
     return None if name == "none" else name

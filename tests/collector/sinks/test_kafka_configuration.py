@@ -8,6 +8,7 @@ import pytest
 
 from falseok_collector.settings import Settings, read_settings
 from falseok_collector.sinks.kafka_configuration import (
+    LIBRARIES,
     host_and_port,
     probe,
     producer_configuration,
@@ -79,11 +80,14 @@ def test_a_file_that_is_not_there_is_an_error_of_the_connection(field: str) -> N
         producer_configuration(settings)
 
 
-def test_a_codec_whose_library_is_missing_becomes_gzip(swallowed_errors: list[str]) -> None:
+def test_a_codec_whose_library_is_missing_becomes_gzip(
+    swallowed_errors: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Events travel all the same, and the log says what to install."""
+    monkeypatch.setitem(LIBRARIES, "snappy", ("no_such_module", "python-snappy"))
     assert "gzip" == usable_compression("snappy")
     assert [
-        "falseok: FALSEOK_KAFKA_COMPRESSION=snappy needs `pip install snappy`; gzip is used"
+        "falseok: FALSEOK_KAFKA_COMPRESSION=snappy needs `pip install python-snappy`; gzip is used"
     ] == swallowed_errors
 
 
