@@ -11,7 +11,7 @@ one `X-Request-Id`. `remote_block_ids` is ignored. A router that knows prefill's
 at once, and the write would begin as soon as prefill ends; asked one after the other, as here, it begins when
 decode's announcement arrives.
 
-    python -m falseok_lab.router --port PORT --prefill URL --decode URL [--middleware NAME]
+    python -m falseok_lab.router --port PORT --prefill URL --decode URL [--host HOST] [--middleware NAME]
 """
 
 import argparse
@@ -201,15 +201,16 @@ def client() -> httpx.AsyncClient:
 
 
 def main() -> None:
-    """Serve on the loopback interface until ended."""
+    """Serve until ended, on the loopback interface unless told otherwise."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--prefill", required=True)
     parser.add_argument("--decode", required=True)
     parser.add_argument("--middleware", default="", help="dotted name of an ASGI middleware")
     chosen = parser.parse_args()
     app = wrapped(application(chosen.prefill, chosen.decode, client()), chosen.middleware)
-    uvicorn.run(app, host=LOOPBACK, port=chosen.port, log_level="info", timeout_graceful_shutdown=2)
+    uvicorn.run(app, host=chosen.host, port=chosen.port, log_level="info", timeout_graceful_shutdown=2)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,7 @@ def statements(variant: SchemaVariant, passwords: Mapping[str, str]) -> list[str
     database = f"`{variant.database}`"
     made = [f"CREATE ROLE IF NOT EXISTS falseok_{user}{on}" for user in USERS]
     for user, limits in (("rules", STANDARD), ("reader", _READER)):
-        settings = ", ".join(
-            f"{name} = {_literal(value)} READONLY" for name, value in _settings(limits).items()
-        )
+        settings = ", ".join(_bounded(name, value) for name, value in _settings(limits).items())
         made.append(
             f"CREATE SETTINGS PROFILE OR REPLACE falseok_{user}{on} SETTINGS {settings}, "
             f"readonly = 2, distributed_product_mode = 'global' TO falseok_{user}"
@@ -83,5 +81,8 @@ def _identified(password: str) -> str:
     return f"IDENTIFIED WITH sha256_hash BY '{digest}' SALT '{salt}'"
 
 
-def _literal(value: str) -> str:
-    return value if value.replace(".", "", 1).isdigit() else f"'{value}'"
+def _bounded(name: str, value: str) -> str:
+    """Clients may ask for less: Grafana's driver sends a `max_execution_time` of its own. 0 would be no limit at all."""
+    if value.replace(".", "", 1).isdigit() and float(value) > 0:
+        return f"{name} = {value} MIN 1 MAX {value}"
+    return f"{name} = {value if value.isdigit() else repr(value)} READONLY"

@@ -22,6 +22,7 @@ from falseok_pipeline.kafka_engine import Ingest
 from falseok_pipeline.migrations import State
 from falseok_pipeline.schema_settings import Change, changes, refused
 from falseok_pipeline.schema_variants import USUAL_CODEC, SchemaVariant
+from falseok_pipeline.server_store import ServerStore
 
 EXIT_PENDING = 1
 _READS = {
@@ -218,18 +219,38 @@ def users(
             help="File that holds the password of writer, rules or reader; repeatable. Without one a user cannot log in.",
         ),
     ] = None,
+    apply_now: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Run the SQL on the server, as an administrator, and print nothing of it."
+        ),
+    ] = False,
 ) -> None:
-    """Print the SQL that makes the users falseok_writer (pipelines), falseok_rules (judging, alerts) and
-    falseok_reader (people, Grafana), for an administrator to run. Passwords go in as salted hashes.
+    """Print the SQL that makes the users falseok_writer (pipelines), falseok_rules (judging, alerts, triage) and
+    falseok_reader (Grafana), for an administrator to run. Passwords go in as salted hashes.
 
     \b
     Examples:
       falseok schema users --password-file writer=writer.txt --password-file reader=reader.txt | clickhouse client
       falseok schema users --cluster main > users.sql
+      falseok schema users --apply --password-file rules=rules.txt
     """
     variant = _variant(store, cluster, None, replicated=False, sharded=sharded)
-    for statement in schema_users.statements(variant, _passwords(password_file or [])):
-        typer.echo(f"{statement};")
+    statements = schema_users.statements(variant, _passwords(password_file or []))
+    if not apply_now:
+        for statement in statements:
+            typer.echo(f"{statement};")
+        return
+    if (address := server_address(store)) is None:
+        raise CliError(
+            "The embedded store has no users.", hint="Name a server with --store or FALSEOK_STORE_URL."
+        )
+    with ServerStore(address) as opened:
+        for statement in statements:
+            opened.command(statement)
+    progress().print(
+        f"The users {', '.join(f'falseok_{user}' for user in schema_users.USERS)} are up to date."
+    )
 
 
 def _variant(
