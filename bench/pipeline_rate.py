@@ -34,7 +34,7 @@ _COLUMNS = (
 )
 _BY_THE_STORE = (
     "INSERT INTO events SELECT * FROM file('{file}', JSONEachRow, '{columns}') "
-    "SETTINGS input_format_try_infer_dates = 0, input_format_try_infer_datetimes = 0, max_insert_threads = 1"
+    "SETTINGS input_format_try_infer_dates = 0, input_format_try_infer_datetimes = 0, max_insert_threads = 1, optimize_on_insert = 0"
 )
 
 

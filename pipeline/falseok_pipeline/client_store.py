@@ -28,6 +28,7 @@ INSERT_SETTINGS = {
     "input_format_try_infer_datetimes": "0",
     "input_format_skip_unknown_fields": "0",
     "max_insert_threads": "1",
+    "optimize_on_insert": "0",
 }
 
 
